@@ -1,0 +1,42 @@
+# The commands of the project. On a machine with Python 3.11 and nothing else, `make demo` and `make test` do the rest.
+PYTHON ?= $(or $(shell command -v python3.11),python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SLOW ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench docs clean
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+install: $(STAMP) ## make .venv from constraints.txt, with everything
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "make: $(PYTHON) not found; install Python 3.11 or say make PYTHON=/path/to/python" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip setuptools wheel hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $(STAMP)
+
+demo: install ## several parties, exact and private methods side by side: a table and demo/report.html
+	$(BIN)/tacit demo --out demo
+
+test: install ## the whole suite
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: install ## format, lint, types and the fast tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy src
+	$(BIN)/python -m pytest -n 2 -m 'not slow' -q
+
+bench: install ## every benchmark, each printing its own ratios
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: install ## write the generated pages of docs/ from the docstrings
+	$(BIN)/python docs/build.py
+
+clean: ## remove the environment and everything made
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,83 @@
+"""Write the generated pages of docs/: what is revealed (from the headings) and the command line (from its help).
+
+python docs/build.py            write them
+python docs/build.py --check    fail if they are not what is committed
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tacit.methods import METHODS
+from tacit.report.facts import HEADINGS
+
+DOCS = Path(__file__).parent
+COMMANDS = (
+    [], ["demo"], ["fit"], ["methods"], ["plan"], ["study"], ["study", "new"], ["data"], ["data", "list"],
+    ["data", "show"], ["data", "get"],
+)  # fmt: skip
+
+
+def methods_page() -> str:
+    """What each method promises, reveals and costs."""
+    lines = [
+        "# Methods: what each promises, reveals and costs",
+        "",
+        "Generated from the methods' files by `make docs`.",
+        "",
+    ]
+    lines += ["| method | privacy | who is trusted | what is revealed |", "|---|---|---|---|"]
+    for name, method in METHODS.items():
+        told = method.headings()
+        lines.append(f"| [`{name}`](#{name}) | {told['Privacy']} | {told['Trust']} | {told['Revealed']} |")
+    for name, method in METHODS.items():
+        told = method.headings()
+        lines += ["", f"## {name}", "", f"`tacit.{method.__name__}`: {(method.__doc__ or '').splitlines()[0]}", ""]
+        lines += [f"- **{heading}**: {told[heading]}" for heading in HEADINGS]
+        lines += ["", "Settings:", "", "```", settings(method.__doc__ or ""), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def settings(docstring: str) -> str:
+    """The Args section of a class's docstring."""
+    _, _, section = docstring.partition("Args:\n")
+    return "\n".join(line.removeprefix("        ") for line in section.rstrip().splitlines())
+
+
+def cli_page() -> str:
+    """Every command's help."""
+    lines = ["# Command line", "", "Generated from the commands themselves by `make docs`."]
+    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    for command in COMMANDS:
+        told = subprocess.run(
+            [sys.executable, "-m", "tacit.cli.main", *command, "--help"],
+            capture_output=True, text=True, check=True, env=environment,
+        )  # fmt: skip
+        text = "\n".join(line.rstrip() for line in told.stdout.strip().splitlines())
+        lines += ["", f"## {' '.join(['tacit', *command])}", "", "```", text, "```"]
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"methods.md": methods_page, "cli.md": cli_page}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or check them."""
+    stale = []
+    for name, page in PAGES.items():
+        path, text = DOCS / name, page()
+        if "--check" in arguments:
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                stale.append(name)
+        else:
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        print(f"docs: {', '.join(stale)} are not what the code says; run `make docs`", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

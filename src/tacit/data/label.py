@@ -1,0 +1,44 @@
+"""How a value in a file is matched to a declared category, class or binary value.
+
+Files disagree about how to write the same thing: 1, 1.0, "1", True, "Yes". Every value and every declared name is
+brought to one normal form, and the forms are compared. The same rule is written twice, here for NumPy and as SQL in
+`sql.py`, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+MISSING_TEXT = ("", "NA", "NaN", "nan", "NULL", "null", "?")
+"""What counts as missing in a text column, after surrounding space is taken away."""
+
+BLANKS = " \t\r\n"
+NO_WORDS = ("0", "false", "no")
+YES_WORDS = ("1", "true", "yes")
+CASELESS_WORDS = ("true", "false", "yes", "no")
+WHOLE_NUMBER = r"-?[0-9]+\.0*"
+
+
+def normal(value: object) -> str:
+    """The form in which labels are compared: trimmed text, 1.0 as "1", True and "Yes" in small letters."""
+    text = str(value).strip(BLANKS)
+    if text.lower() in CASELESS_WORDS:
+        return text.lower()
+    if re.fullmatch(WHOLE_NUMBER, text):
+        return text.split(".")[0]
+    return text
+
+
+def code_of(names: Sequence[str]) -> dict[str, int]:
+    """The code of every normal form that stands for one of the names: its position among them.
+
+    Two names that mean no and yes (in either order) also answer to the other words for no and yes.
+    """
+    codes = {normal(name): position for position, name in enumerate(names)}
+    if len(codes) == 2:
+        first, second = codes
+        for no_code, yes_code, no, yes in ((0, 1, first, second), (1, 0, second, first)):
+            if no in NO_WORDS and yes in YES_WORDS:
+                codes.update(dict.fromkeys(NO_WORDS, no_code) | dict.fromkeys(YES_WORDS, yes_code))
+    return codes

@@ -1,0 +1,129 @@
+"""Records inside DuckDB: coded, checked once, and read as a stream in a fixed order.
+
+A Parquet file is read anew in every pass and may be larger than memory. A text file or a query is copied once, as
+codes, into a private DuckDB that spills to disk: parsing text in every pass would be slow, and a query need not give
+its rows in the same order twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from tacit.data.encoding import Floats, Ints
+from tacit.data.feature import Feature, Target
+from tacit.data.finding import Finding, check_columns, check_findings
+from tacit.data.schema import Schema
+from tacit.data.source import Source, no_records_in_errors
+from tacit.data.sql import code_expression, finding_expressions, kept_condition, text_of
+from tacit.errors import DataError
+
+VECTOR = 2048  # DuckDB's unit of fetching
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one look at all records told."""
+
+    n_records: int
+    class_counts: Ints
+    clipped: dict[str, int]
+    dropped: int
+
+
+class CodedRecords:
+    """The coded records of one source."""
+
+    def __init__(
+        self, source: Source, schema: Schema, ignore: Sequence[str], connection: duckdb.DuckDBPyConnection
+    ) -> None:
+        """Code the records and check that they fit the schema; a DataError tells all that does not."""
+        self._source, self._schema, self._connection = source, schema, connection
+        self._items: tuple[Feature | Target, ...] = (*schema.features, schema.target)
+        self._coded = [f"v{position}" for position in range(len(self._items))]
+        names = [item.name for item in self._items]
+        check_columns(names, (*schema.ignore, *ignore), source.column_names, source.name)
+        self._kept = kept_condition(schema.features, self._coded[:-1])
+        self._stamp = _stamp_of(source.path)
+        with no_records_in_errors(source.name):
+            self._code()
+            self.facts = self._look()
+
+    def codes(self, rows: int) -> Iterator[Floats]:
+        """Codes of shape (n_features + 1, m), the class in the last row, m about `rows`; always in the same order."""
+        if _stamp_of(self._source.path) != self._stamp:
+            raise DataError(f"{self._source.name} has changed since it was opened; open it again")
+        # A cursor of its own, so that one pass may run inside another.
+        cursor = self._connection.cursor()
+        try:
+            with no_records_in_errors(self._source.name):
+                cursor.execute(f"SELECT {', '.join(self._coded)} FROM memory.main.coded WHERE {self._kept}")
+                while len(frame := cursor.fetch_df_chunk(-(-rows // VECTOR))):
+                    yield frame.to_numpy().T
+        finally:
+            cursor.close()
+
+    def _code(self) -> None:
+        places = {name: (column, column_type) for name, column, column_type in self._source.columns}
+        expressions = ", ".join(
+            f"{code_expression(item, *places[item.name])} AS {coded}"
+            for item, coded in zip(self._items, self._coded, strict=True)
+        )
+        kind = "TABLE" if self._source.path is None else "VIEW"
+        self._connection.execute(
+            f"CREATE {kind} memory.main.coded AS SELECT {expressions} FROM {self._source.relation}"
+        )
+
+    def _look(self) -> Facts:
+        """Count everything that is unusual in one query over all records."""
+        n_read = self._one("SELECT count(*) FROM memory.main.coded")[0]
+        if n_read == 0:
+            raise DataError(f"{self._source.name} has column names but no records")
+        counts = [c for item, v in zip(self._items, self._coded, strict=True) for c in finding_expressions(item, v)]
+        classes = [f"coalesce(count_if({self._coded[-1]} = {k}), 0)" for k in range(self._schema.n_classes)]
+        n_kept, *found = self._one(
+            f"SELECT count(*), {', '.join(counts + classes)} FROM memory.main.coded WHERE {self._kept}"
+        )
+        if n_kept == 0:
+            raise DataError(
+                f"{self._source.name}: all {n_read} records have missing values and are dropped; nothing is left"
+            )
+        findings = {}
+        for position, item in enumerate(self._items):
+            missing, unreadable, outside = found[3 * position : 3 * position + 3]
+            distinct = self._distinct(item) if unreadable else 0
+            findings[item.name] = Finding(missing, unreadable, distinct, outside)
+        check_findings(self._schema.features, self._schema.target, findings, self._source.name)
+        return Facts(
+            n_records=n_kept,
+            class_counts=np.array(found[-self._schema.n_classes :], dtype=np.int64),
+            clipped={name: finding.outside for name, finding in findings.items() if finding.outside},
+            dropped=n_read - n_kept,
+        )
+
+    def _distinct(self, item: Feature | Target) -> int:
+        """How many different texts could not be read in a column."""
+        column, column_type = next((c, t) for name, c, t in self._source.columns if name == item.name)
+        expression = code_expression(item, column, column_type)
+        return self._one(
+            f"SELECT count(DISTINCT {text_of(column)}) FROM {self._source.relation} WHERE isnan({expression})"
+        )[0]
+
+    def _one(self, query: str) -> tuple[int, ...]:
+        row = self._connection.execute(query).fetchone()
+        assert row is not None  # an aggregate without GROUP BY has one row
+        return tuple(int(value) for value in row)
+
+
+def _stamp_of(path: Path | None) -> tuple[int, int] | None:
+    if path is None:
+        return None
+    try:
+        status = path.stat()
+    except OSError:
+        return (-1, -1)
+    return (status.st_size, status.st_mtime_ns)

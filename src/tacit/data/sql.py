@@ -1,0 +1,109 @@
+"""Codes as SQL: what `coding.py` does to arrays, DuckDB does to files.
+
+Every coded column is a DOUBLE: a number for itself, a label as its position in the declared list, NULL for a missing
+value, and NaN for what could not be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tacit.data.feature import Categorical, Feature, Numeric, Target
+from tacit.data.label import BLANKS, CASELESS_WORDS, MISSING_TEXT, WHOLE_NUMBER
+
+FLOAT_TYPES = ("FLOAT", "DOUBLE", "REAL")
+WHOLE_TYPES = (
+    *(
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "UHUGEINT",
+    ),
+    "BOOLEAN",
+)
+UNREADABLE = "'NaN'::DOUBLE"
+
+
+def quoted(name: str) -> str:
+    """An identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text constant."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def code_expression(item: Feature | Target, column: str, column_type: str) -> str:
+    """The code of one column, whose quoted name and DuckDB type are given."""
+    if isinstance(item, Numeric):
+        return _number(column, column_type)
+    other = item.other_code if isinstance(item, Categorical) else None
+    return _label(column, item.codes, other)
+
+
+def finding_expressions(item: Feature | Target, coded: str) -> list[str]:
+    """Counts of missing, unreadable and out-of-bounds codes in one coded column."""
+    outside = "0"
+    if isinstance(item, Numeric) and item.bounds is not None:
+        low, high = item.bounds
+        beyond = f"{coded} < {low!r}::DOUBLE OR ({coded} > {high!r}::DOUBLE AND NOT isnan({coded}))"
+        outside = f"coalesce(count_if({beyond}), 0)"
+    return [f"count(*) - count({coded})", f"coalesce(count_if(isnan({coded})), 0)", outside]
+
+
+def text_of(column: str) -> str:
+    """The trimmed text of a column."""
+    return f"trim(CAST({column} AS VARCHAR), {_blanks()})"
+
+
+def kept_condition(features: Sequence[Feature], coded: Sequence[str]) -> str:
+    """Which records stay under the rule missing="drop"."""
+    needed = [f"{c} IS NOT NULL" for feature, c in zip(features, coded, strict=True) if feature.missing == "drop"]
+    return " AND ".join(needed) or "TRUE"
+
+
+def _number(column: str, column_type: str) -> str:
+    value = f"CAST({column} AS DOUBLE)"
+    if column_type in FLOAT_TYPES:
+        return f"CASE WHEN isnan({value}) THEN NULL WHEN isinf({value}) THEN {UNREADABLE} ELSE {value} END"
+    if column_type in WHOLE_TYPES or column_type.startswith("DECIMAL"):
+        return value
+    raw = f"CAST({column} AS VARCHAR)"
+    number = f"TRY_CAST({raw} AS DOUBLE)"
+    # The usual case first: nothing after it is computed for values that are plain numbers. DuckDB also reads 1_000,
+    # which other programs would not.
+    return (
+        f"CASE WHEN isfinite({number}) AND NOT contains({raw}, '_') THEN {number} "
+        f"WHEN {column} IS NULL OR {_is_one_of(text_of(column), MISSING_TEXT)} THEN NULL ELSE {UNREADABLE} END"
+    )
+
+
+def _label(column: str, codes: Mapping[str, int], other: int | None) -> str:
+    text = text_of(column)
+    form = (
+        f"CASE WHEN {_is_one_of(f'lower({text})', CASELESS_WORDS)} THEN lower({text}) "
+        f"WHEN regexp_full_match({text}, {literal(WHOLE_NUMBER)}) THEN split_part({text}, '.', 1) ELSE {text} END"
+    )
+    cases = " ".join(f"WHEN {literal(name)} THEN {code}::DOUBLE" for name, code in codes.items())
+    unknown = UNREADABLE if other is None else f"{other}::DOUBLE"
+    # Again the usual case first: a label that is written in its normal form.
+    return (
+        f"CASE CAST({column} AS VARCHAR) {cases} ELSE CASE {form} {cases} "
+        f"ELSE CASE WHEN {column} IS NULL OR {_is_one_of(text, MISSING_TEXT)} THEN NULL ELSE {unknown} END END END"
+    )
+
+
+def _is_one_of(text: str, words: Sequence[str]) -> str:
+    # Not IN, nor list_contains: DuckDB turns both into a join, which loses the order of records (its issue 24398).
+    return f"CASE {text} {' '.join(f'WHEN {literal(word)} THEN TRUE' for word in words)} ELSE FALSE END"
+
+
+def _blanks() -> str:
+    return " || ".join(f"chr({ord(blank)})" for blank in BLANKS)

@@ -1,0 +1,93 @@
+"""What can go wrong, and whose it is to mend.
+
+    TacitError
+    |-- UserError               the input is wrong: exit status 2, nothing was spent
+    |   |-- SchemaError         a study's public facts contradict themselves
+    |   |-- DataError           a party's table does not fit its schema
+    |   |-- StudyError          a study file that cannot be read as one
+    |   |-- SettingError        a method's setting that cannot be honoured
+    |   |-- NotFittedError      a model was asked before it was fitted
+    |   `-- Refused             a party's guard said no
+    |       |-- PolicyRefusal   the party's policy does not allow the question
+    |       `-- BudgetExceeded  the answer would cost more than the party allows
+    `-- RunError                the run failed: exit status 1
+        |-- QuorumLost          too few parties answered
+        |-- NotConverged        no certified optimum within the iterations allowed
+        |-- SingularCurvature   the optimum is not unique: features are collinear
+        |-- WireError           a message that is not one of ours
+        |-- CenterError         shares that do not open to what was declared
+        `-- LogTampered         a party's log does not match its own hashes
+
+Every message names the thing, its value and the way out. No message contains or depends on a record, but for the
+counts that a `DataError` tells a party about its own file.
+"""
+
+from __future__ import annotations
+
+
+class TacitError(Exception):
+    """Every error that Tacit raises on purpose."""
+
+
+class UserError(TacitError):
+    """The input is wrong and nothing was spent."""
+
+
+class SchemaError(UserError):
+    """A study's public facts contradict themselves."""
+
+
+class DataError(UserError):
+    """A party's table does not fit its schema."""
+
+
+class StudyError(UserError):
+    """A study file that cannot be read as one."""
+
+
+class SettingError(UserError):
+    """A method's setting that cannot be honoured."""
+
+
+class NotFittedError(UserError):
+    """A model was asked for something before it was fitted."""
+
+
+class Refused(UserError):
+    """A party's guard said no."""
+
+
+class PolicyRefusal(Refused):
+    """The party's policy does not allow the question."""
+
+
+class BudgetExceeded(Refused):
+    """The answer would cost more than the party allows."""
+
+
+class RunError(TacitError):
+    """The run failed."""
+
+
+class QuorumLost(RunError):
+    """Too few parties answered."""
+
+
+class NotConverged(RunError):
+    """No certified optimum was found within the iterations allowed."""
+
+
+class SingularCurvature(RunError):
+    """The optimum is not unique because features are collinear."""
+
+
+class WireError(RunError):
+    """A message that is not one of ours."""
+
+
+class CenterError(RunError):
+    """Shares that do not open to what was declared."""
+
+
+class LogTampered(RunError):
+    """A party's log does not match its own hashes."""

@@ -1,0 +1,100 @@
+"""Who carries questions to parties. The in-process engine is first class: same guards, same bytes, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tacit.data.schema import Schema
+from tacit.errors import SettingError
+from tacit.federation.guard import Guard
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What a party tells when it joins: facts that the replace-one relation leaves unchanged.
+
+    Attributes:
+        name: its name.
+        n_records: how many records it has.
+    """
+
+    name: str
+    n_records: int
+
+
+class Engine(Protocol):
+    """Carries one question to the parties and their answers back."""
+
+    @property
+    def cards(self) -> Mapping[str, Card]:
+        """The parties that joined, in a fixed order."""
+        ...
+
+    @property
+    def schema(self) -> Schema:
+        """The public facts that all tables share."""
+        ...
+
+    def ask(self, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, bytes]:
+        """The answers of those parties that gave one in time."""
+        ...
+
+    def spent(self, study: str, delta: float) -> dict[str, float]:
+        """The epsilon that each party has spent in `study`, as far as it tells."""
+        ...
+
+
+class InProcess:
+    """All parties in this process, each behind its own guard; they are served together where a step allows it."""
+
+    def __init__(self, guards: Sequence[Guard]) -> None:
+        if not guards:
+            raise SettingError("a federation needs at least one party")
+        digests = {guard.table.schema.digest() for guard in guards}
+        if len(digests) > 1:
+            raise SettingError("the parties' tables have different schemas; build them all from one Schema")
+        self._guards = {guard.name: guard for guard in guards}
+        if len(self._guards) < len(guards):
+            raise SettingError("two parties have the same name; every party needs a name of its own")
+
+    @property
+    def cards(self) -> Mapping[str, Card]:
+        """The parties, in the order in which they were given."""
+        return {name: Card(name=name, n_records=guard.table.n_records) for name, guard in self._guards.items()}
+
+    @property
+    def schema(self) -> Schema:
+        """The public facts that all tables share."""
+        return next(iter(self._guards.values())).table.schema
+
+    def guard(self, party: str) -> Guard:
+        """The guard of one party."""
+        return self._guards[party]
+
+    def ask(self, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, bytes]:
+        """Ask each party's guard; parties that have a stored answer are not asked to compute again."""
+        answers: dict[str, bytes] = {}
+        guards: list[Guard] = []
+        for name in parties:
+            guard = self._guards[name]
+            stored = guard.recall(message)
+            if stored is None:
+                guards.append(guard)
+            else:
+                answers[name] = stored
+        if not guards:
+            return answers
+        admitted = [guard.admit(message) for guard in guards]
+        question, step = admitted[0]
+        replies = step.run_many([g.table for g in guards], rngs=[g.rng for g in guards], **question.arguments)
+        for guard, reply in zip(guards, replies, strict=True):
+            guard.inspect(message, reply)  # all of them before the first is charged
+        for guard, reply in zip(guards, replies, strict=True):
+            answers[guard.name] = guard.release(message, reply, keys)
+        return {name: answers[name] for name in parties}
+
+    def spent(self, study: str, delta: float) -> dict[str, float]:
+        """The epsilon that each party has spent in `study`."""
+        return {name: g.ledger.epsilon(name, delta=delta, study=study) for name, g in self._guards.items()}

@@ -1,0 +1,129 @@
+"""What travels between coordinator and party: a question down, an answer up."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from tacit import wire
+from tacit.errors import WireError
+from tacit.privacy.event import Event, from_json, to_json
+from tacit.wire import Value
+
+Kind = Literal["noised", "sealed", "public", "disclosed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A step to run, with its public arguments.
+
+    Attributes:
+        study: the study that the party consented to.
+        run: which run of that study; a new run is a new question and costs anew.
+        method: the method that asks, as policies name it.
+        step: the step's registered name.
+        version: the step's version.
+        arguments: public values.
+    """
+
+    study: str
+    run: str
+    method: str
+    step: str
+    version: int
+    arguments: Mapping[str, Value]
+
+    def encode(self) -> bytes:
+        """The question as it travels; also what its digest is taken of, so a retry is the same question."""
+        return wire.encode(
+            {
+                "study": self.study,
+                "run": self.run,
+                "method": self.method,
+                "step": self.step,
+                "version": self.version,
+                "arguments": self.arguments,
+            }
+        )
+
+    @staticmethod
+    def decode(message: bytes) -> Question:
+        """The question in `message`; a `WireError` if it is none."""
+        match wire.decode(message):
+            case {
+                "study": str(study),
+                "run": str(run),
+                "method": str(method),
+                "step": str(step),
+                "version": int(version),
+                "arguments": dict(arguments),
+                **rest,
+            } if not rest:
+                return Question(study=study, run=run, method=method, step=step, version=version, arguments=arguments)
+        raise WireError("a message is not a question")
+
+
+def question_digest(message: bytes) -> str:
+    """The name of a question: the SHA-256 of its bytes."""
+    return hashlib.sha256(message).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a guard let go.
+
+    Attributes:
+        party: who answers.
+        question: the digest of the question.
+        kind: which of the four ways it left.
+        value: what was noised, public or disclosed; for a sealed reply, the envelopes.
+        event: what it cost.
+    """
+
+    party: str
+    question: str
+    kind: Kind
+    value: Mapping[str, Value]
+    event: Event
+
+    def encode(self) -> bytes:
+        """The answer as it travels and as the ledger stores it."""
+        return wire.encode(
+            {
+                "party": self.party,
+                "question": self.question,
+                "kind": self.kind,
+                "value": self.value,
+                "event": _plain(to_json(self.event)),
+            }
+        )
+
+    @staticmethod
+    def decode(message: bytes) -> Answer:
+        """The answer in `message`; a `WireError` if it is none."""
+        match wire.decode(message):
+            case {
+                "party": str(party),
+                "question": str(question),
+                "kind": str(kind),
+                "value": dict(value),
+                "event": dict(event),
+                **rest,
+            } if not rest and kind in get_args(Kind):
+                known = cast(Kind, kind)
+                return Answer(party=party, question=question, kind=known, value=value, event=from_json(event))
+        raise WireError("a message is not an answer")
+
+
+def _plain(value: object) -> Value:
+    """An event's JSON as a value of the wire."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+    raise WireError(f"an event cannot hold a {type(value).__name__}")

@@ -1,0 +1,79 @@
+"""What a party allows, before it is asked anything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from tacit.data.table import Table
+from tacit.errors import PolicyRefusal, SettingError
+from tacit.federation.reply import Disclosed, Reply
+from tacit.privacy.event import Composed, Event, NotPrivate, Repeated
+from tacit.privacy.ledger import Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """The rules of one party. The guard asks them before every answer; no default allows a release that is not private.
+
+    Attributes:
+        methods: the methods it takes part in; None allows every one.
+        columns: the columns it lets a study use; None allows every one.
+        min_records: the fewest records with which it answers at all.
+        budget: the most that its records may cost.
+        not_private: the methods whose releases it accepts although no epsilon bounds them: baselines that disclose
+            statistics, exact openings, the papers' own calibrations, epsilon = infinity.
+    """
+
+    methods: Collection[str] | None = None
+    columns: Collection[str] | None = None
+    min_records: int = 1
+    budget: Budget = field(default_factory=Budget)
+    not_private: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.min_records < 1:
+            raise SettingError(f"min_records = {self.min_records} must be at least 1")
+        if isinstance(self.not_private, str):
+            raise SettingError(f"not_private = {self.not_private!r} must be a list of method names")
+
+    def check_question(self, party: str, method: str, table: Table) -> None:
+        """Refuse before anything is computed; depends on the table's size and columns only."""
+        if self.methods is not None and method not in self.methods:
+            allowed = ", ".join(sorted(self.methods)) or "none"
+            raise PolicyRefusal(f"party {party!r} does not take part in {method!r}; it allows: {allowed}")
+        if self.columns is not None:
+            forbidden = [name for name in table.schema.feature_names if name not in self.columns]
+            if forbidden:
+                raise PolicyRefusal(
+                    f"party {party!r} does not let a study use column {forbidden[0]!r}; "
+                    f"it allows: {', '.join(sorted(self.columns)) or 'none'}"
+                )
+        if table.n_records < self.min_records:
+            raise PolicyRefusal(
+                f"party {party!r} answers with {self.min_records} records or more and has fewer; "
+                f"leave it out, or let it lower min_records"
+            )
+
+    def check_reply(self, party: str, method: str, reply: Reply) -> None:
+        """Refuse a release that no epsilon bounds, unless this party has named the method."""
+        if method in self.not_private or not (why := _not_private(reply.event)):
+            return
+        what = "discloses" if isinstance(reply, Disclosed) else "would release"
+        raise PolicyRefusal(
+            f"party {party!r}: {method!r} {what} what no epsilon bounds ({why}). "
+            f"To accept that, name the method in the party's policy: Policy(not_private=[{method!r}])"
+        )
+
+
+def _not_private(event: Event) -> str:
+    """Why the event is not private; empty if it is."""
+    match event:
+        case NotPrivate(why=why):
+            return why
+        case Composed(events=events):
+            return next((why for why in map(_not_private, events) if why), "")
+        case Repeated(event=inner):
+            return _not_private(inner)
+        case _:
+            return ""

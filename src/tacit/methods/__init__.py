@@ -1,0 +1,33 @@
+"""The ways to learn: one file is one method is one document."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from tacit.errors import SettingError
+from tacit.methods.averaging import Averaging
+from tacit.methods.local import Local
+from tacit.methods.method import Learned, Method
+from tacit.methods.pooled import Pooled
+
+__all__ = ["METHODS", "Averaging", "Learned", "Local", "Method", "Pooled", "make"]
+
+METHODS: dict[str, type[Method]] = {method.name: method for method in (Pooled, Local, Averaging)}
+
+
+def make(name: str, settings: Mapping[str, object] | None = None) -> Method:
+    """The method of that name, with settings by their Python names."""
+    if name not in METHODS:
+        raise SettingError(f"method {name!r} is unknown; {_suggest(name, list(METHODS))}")
+    method = METHODS[name]
+    known = method._get_param_names()
+    for key in settings or {}:
+        if key not in known:
+            raise SettingError(f"{name} has no setting {key!r}; {_suggest(key, known)}")
+    return method(**(settings or {}))
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}"

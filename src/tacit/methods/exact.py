@@ -1,0 +1,40 @@
+"""What the exact methods share: the problem they solve, and the regression table of its solution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.data.schema import Schema
+from tacit.methods.method import Learned
+from tacit.models.inference import infer
+from tacit.models.problem import Problem, Solution
+
+
+def exact_problem(schema: Schema, l2: float, fit_intercept: bool) -> Problem:
+    """The exact fit of a schema's columns: the intercept is free, that is, not penalised."""
+    return Problem(
+        n_features=schema.n_columns,
+        n_classes=schema.n_classes,
+        l2=float(l2),
+        intercept="free" if fit_intercept else "none",
+        column_names=schema.column_names,
+    )
+
+
+def learned_from(solution: Solution, schema: Schema) -> Learned:
+    """The solution with its standard errors, in original units."""
+    notices: tuple[str, ...] = ()
+    if solution.problem.l2 > 0:
+        notices = (
+            "standard errors are those of the penalised fit: they are smaller than those of the unpenalised one",
+        )
+    units = schema.original_units()
+    if solution.problem.intercept == "none":
+        units = units[:, :-1]
+    n_scores = len(solution.coef)
+    return Learned(
+        coef=solution.coef,
+        intercept=solution.intercept,
+        inference=infer(solution, units=np.kron(np.eye(n_scores), units)),
+        notices=notices,
+    )

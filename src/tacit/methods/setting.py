@@ -1,0 +1,55 @@
+"""Checks of settings that several methods share."""
+
+from __future__ import annotations
+
+import math
+
+from tacit.data.schema import Schema
+from tacit.errors import SettingError
+from tacit.privacy.guarantee import check_delta, check_epsilon
+
+
+def check_privacy(epsilon: float, delta: float | None) -> None:
+    """Refuse an epsilon or delta that promises nothing or makes no sense; infinity is allowed and adds no noise."""
+    check_epsilon(epsilon)
+    if delta is not None:
+        check_delta(delta)
+
+
+def check_l2(l2: float | None, *, zero: bool) -> None:
+    """Refuse a regularisation that is negative or not a number; `zero` says whether 0 will do."""
+    if l2 is None:
+        return
+    if (
+        isinstance(l2, bool)
+        or not isinstance(l2, int | float)
+        or not math.isfinite(l2)
+        or l2 < 0
+        or (l2 == 0 and not zero)
+    ):
+        least = "0 or above" if zero else "above 0"
+        raise SettingError(f"l2 = {l2!r} must be a finite number, {least}; it is 1/C of scikit-learn")
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is none of the choices."""
+    if value not in choices:
+        raise SettingError(f"{name} = {value!r} is unknown; choose one of {', '.join(choices)}")
+
+
+def check_colluders(colluders: int, n_parties: int) -> None:
+    """Refuse a number of colluders that leaves nobody honest."""
+    if isinstance(colluders, bool) or not isinstance(colluders, int) or not 0 <= colluders < n_parties:
+        raise SettingError(
+            f"colluders = {colluders!r} among {n_parties} parties leaves nobody honest; choose 0 to {n_parties - 1}"
+        )
+
+
+def required_radius(schema: Schema, method: str, constant: float) -> float:
+    """The norm bound of a row with its constant feature; a missing bound is an error."""
+    if schema.radius is None:
+        raise SettingError(
+            f"{method} needs a bound on the norm of a row: pass norm_bound=... to Federation.split, "
+            f"or give every numeric feature its low and high"
+        )
+    return math.hypot(schema.radius, constant)

@@ -1,0 +1,134 @@
+"""Standard errors, z, p and intervals of a fit (Wald).
+
+At l2 = 0 the covariance is the inverse of the observed information, as statsmodels' Logit and MNLogit report it. At
+l2 > 0 it is the inverse of the penalised curvature: the covariance of the Laplace approximation to the posterior under
+the prior N(0, I / l2). It is not the sampling covariance of the penalised estimate, which is biased towards 0, so that
+z and p are then only a guide.
+
+A softmax fit is told in its symmetric form, parameters that sum to zero over the classes; its covariance is singular in
+the directions that change no probability. Contrasts with a reference class are a choice of `units`: see `contrasts`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import ndtr, ndtri
+
+from tacit.errors import SettingError
+from tacit.models.loss import Array
+from tacit.models.problem import Solution
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inference:
+    """What a fit says of each reported parameter; all arrays have one entry for each."""
+
+    estimate: Array
+    standard_error: Array
+    z: Array
+    p: Array  # two-sided
+    low: Array
+    high: Array
+    covariance: Array
+    confidence: float
+    log_likelihood: float
+    aic: float
+    n_records: int
+
+    @property
+    def odds_ratio(self) -> Array:
+        """exp(estimate): the factor by which the odds change for one unit more."""
+        return _exp(self.estimate)
+
+    @property
+    def odds_ratio_low(self) -> Array:
+        """The lower end of the odds ratio's interval."""
+        return _exp(self.low)
+
+    @property
+    def odds_ratio_high(self) -> Array:
+        """The upper end of the odds ratio's interval; infinite where no float holds it."""
+        return _exp(self.high)
+
+
+def infer(solution: Solution, *, units: Array | None = None, confidence: float = 0.95) -> Inference:
+    """Wald inference for `units` @ theta.ravel().
+
+    `units` (q, number of parameters) turns the parameters that were fitted, on scaled features, into those of the
+    original units. Without it the coefficients are told as fitted, and the intercept times its constant.
+
+    Guarantees:
+        At l2 = 0 the numbers are those of the maximum-likelihood fit; low <= estimate <= high.
+    """
+    if not 0 < confidence < 1:
+        raise SettingError(f"confidence = {confidence} must lie between 0 and 1, for example 0.95")
+    size = solution.theta.size
+    J = _as_fitted(solution) if units is None else units
+    if J.ndim != 2 or J.shape[1] != size:
+        raise SettingError(f"units has shape {J.shape}; it must have one column for each of {size} parameters")
+    covariance = J @ covariance_of(solution) @ J.T
+    estimate = J @ solution.theta.ravel()
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    z = np.divide(estimate, error, out=np.full_like(estimate, np.nan), where=error > 0)
+    half = float(ndtri(0.5 + confidence / 2)) * error
+    C, k = solution.problem.n_classes, solution.problem.loss.width
+    return Inference(
+        estimate=estimate,
+        standard_error=error,
+        z=z,
+        p=2 * ndtr(-np.abs(z)),
+        low=estimate - half,
+        high=estimate + half,
+        covariance=covariance,
+        confidence=confidence,
+        log_likelihood=solution.log_likelihood,
+        aic=2 * (C - 1) * k - 2 * solution.log_likelihood,
+        n_records=solution.n_records,
+    )
+
+
+def covariance_of(solution: Solution) -> Array:
+    """The inverse curvature over theta.ravel(); for softmax, among parameters that sum to zero over the classes."""
+    H = solution.curvature
+    if solution.theta.ndim == 1:
+        return _inverse(H)
+    C, k = solution.theta.shape
+    centre = np.kron(np.eye(C) - 1 / C, np.eye(k))
+    null = np.kron(np.full((C, C), 1 / C), np.diag(np.diag(H).reshape(C, k).max(axis=0)))
+    return np.asarray(centre @ _inverse(H + null) @ centre)
+
+
+def contrasts(solution: Solution, *, reference: int = 0) -> Array:
+    """`units` for a softmax fit that tell each other class's parameters minus those of the `reference` class."""
+    C, k = solution.problem.n_classes, solution.problem.loss.width
+    if C == 2:
+        raise SettingError("contrasts are for more than two classes; a fit with two is already told against class 0")
+    if not 0 <= reference < C:
+        raise SettingError(f"reference = {reference} is no class index; choose from 0 to {C - 1}")
+    others = np.delete(np.eye(C), reference, axis=0)
+    others[:, reference] = -1.0
+    return np.asarray(np.kron(others, np.eye(k)) @ _as_fitted(solution))
+
+
+def _as_fitted(solution: Solution) -> Array:
+    """The identity, but for intercepts, which are told times their constant."""
+    factor = np.ones(solution.problem.loss.shape)
+    if solution.problem.intercept != "none":
+        factor[..., -1] = solution.problem.constant
+    return np.diag(factor.ravel())
+
+
+def _inverse(H: Array) -> Array:
+    s = 1 / np.sqrt(np.diag(H))
+    inverse: Array = cho_solve(cho_factor(H * np.outer(s, s), lower=True), np.eye(len(H)))
+    return inverse * np.outer(s, s)
+
+
+def _exp(x: Array) -> Array:
+    """exp, infinite without a warning where no float holds it."""
+    largest = math.log(np.finfo(np.float64).max)
+    return np.where(x > largest, np.inf, np.exp(np.minimum(x, largest)))

@@ -1,0 +1,356 @@
+"""What events cost: the least epsilon for a delta, the least delta for an epsilon, and the noise for both.
+
+An event is first summed up into what composes exactly (`_Costs`), then every proven bound that fits is tried and the
+best is taken. Each holds for adaptive compositions. Numbers lean towards privacy: costs and noise are rounded up.
+
+    pure       the epsilons add up; delta = 0 is enough
+    Gaussian   mu**2 add up, exact profile; pure epsilon counts as `mu_of_pure` (Dong, Roth and Su 2022)
+    zCDP       rho add up; a Gaussian is mu**2/2, pure is epsilon tanh(epsilon/2) (Bun and Steinke 2016; Steinke 2024)
+    sampled    privacy loss distributions for add-remove (dp_accounting; Doroshenko et al. 2022)
+
+The noise multiplier of a Gaussian event is over the sensitivity *under the relation that is claimed*. Only inside
+`PoissonSampled` it is over the norm bound of one record's term, which is what adding or removing a record changes.
+Replacing a record is removing one and adding another, so (epsilon, delta) becomes (2 epsilon, (1 + exp(epsilon))
+delta); or the sampling is ignored and the term changes by at most twice its bound. The replace-one mode of
+dp_accounting is not used: it is reported to be too small (its issue 378).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from tacit.errors import SettingError
+from tacit.privacy.event import (
+    Composed,
+    DiscreteGaussian,
+    Event,
+    Free,
+    Gaussian,
+    NotPrivate,
+    PoissonSampled,
+    Pure,
+    Repeated,
+    Zcdp,
+)
+from tacit.privacy.gaussian import gaussian_mu, least_epsilon, log_gaussian_delta, mu_of_pure
+from tacit.privacy.guarantee import RELATIONS, Guarantee, Relation, Unit, check_delta, check_epsilon
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+_UP = 1 + 1e-12  # more than the rounding of any sum of costs
+_SPLITS = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)  # between two parts whose promises are added up
+_NEXT_TO_NOTHING = 1e-12  # a guarantee's epsilon must be above 0, even for public values
+
+
+def epsilon_of(event: Event, delta: float, *, relation: Relation = "replace-one") -> float:
+    """The least epsilon that is proved for `event` at `delta`, which may be 0; infinity if nothing is.
+
+    Guarantees:
+        The event is (epsilon, delta)-differentially private under `relation`.
+    """
+    if delta != 0:
+        check_delta(delta)
+    return min(bound.epsilon(delta) for bound in _bounds(_sum_up(event, relation), relation))
+
+
+def delta_of(event: Event, epsilon: float, *, relation: Relation = "replace-one") -> float:
+    """The least delta that is proved for `event` at `epsilon`; 1 if nothing is.
+
+    Guarantees:
+        The event is (epsilon, delta)-differentially private under `relation`.
+    """
+    check_epsilon(epsilon)
+    return min(1.0, *(bound.delta(epsilon) for bound in _bounds(_sum_up(event, relation), relation)), 1.0)
+
+
+def guarantee_of(event: Event, delta: float, unit: Unit, relation: Relation) -> Guarantee:
+    """What may be promised after `event`, at `delta` or, if that is no worse, at delta = 0."""
+    epsilon, pure = epsilon_of(event, delta, relation=relation), epsilon_of(event, 0.0, relation=relation)
+    if pure <= epsilon:
+        epsilon, delta = pure, 0.0
+    return Guarantee(epsilon=max(epsilon, _NEXT_TO_NOTHING), delta=delta, unit=unit, relation=relation)
+
+
+def noise_multiplier_for(
+    epsilon: float, delta: float, kind: Literal["gaussian", "discrete-gaussian"], count: int = 1
+) -> float:
+    """The least noise over sensitivity for which `count` such releases are (epsilon, delta)-private, rounded up."""
+    check_epsilon(epsilon)
+    if count < 1:
+        raise SettingError(f"count = {count} must be at least 1")
+    match kind:
+        case "gaussian":
+            return math.sqrt(count) / gaussian_mu(epsilon, delta) * _UP
+        case "discrete-gaussian":
+            return math.sqrt(count / (2 * rho_for(epsilon, delta))) * _UP
+        case _:
+            raise SettingError(f"kind = {kind!r} is unknown; choose gaussian or discrete-gaussian")
+
+
+def rho_for(epsilon: float, delta: float) -> float:
+    """The largest rho whose zero-concentrated privacy implies (epsilon, delta), rounded down."""
+    check_epsilon(epsilon)
+    check_delta(delta)
+    target = math.log(delta)
+    low, high = 0.0, 1.0
+    while _log_concentrated_delta(epsilon, high) <= target:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _log_concentrated_delta(epsilon, middle) <= target else (low, middle)
+    return low / _UP
+
+
+def least_noise(
+    event_at: Callable[[float], Event],
+    epsilon: float,
+    delta: float,
+    *,
+    relation: Relation = "replace-one",
+    tolerance: float = 1e-4,
+) -> float:
+    """The least x, to a relative `tolerance` and rounded up, at which `event_at(x)` costs no more than asked.
+
+    Guarantees:
+        epsilon_of(event_at(x), delta) <= epsilon. Right for every event whose cost falls as x grows, sampled ones too.
+    """
+    check_epsilon(epsilon)
+
+    def is_enough(x: float) -> bool:
+        return epsilon_of(event_at(x), delta, relation=relation) <= epsilon
+
+    high = 1.0
+    while not is_enough(high):
+        high *= 2
+        if high > 2.0**40:
+            raise SettingError(
+                f"no noise up to 2**40 gives epsilon = {epsilon} at delta = {delta}; allow more of either"
+            )
+    low = high / 2
+    while is_enough(low) and low > 2.0**-20:
+        low, high = low / 2, low
+    while high > low * (1 + tolerance):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+@dataclass
+class _Costs:
+    """An event summed up: one number for each kind that composes by addition."""
+
+    pure_epsilon: float = 0.0
+    pure_mu_squared: float = 0.0  # the pure part, as Gaussian privacy
+    pure_rho: float = 0.0  # the pure part, as concentrated privacy
+    mu_squared: float = 0.0
+    rho: float = 0.0
+    sampled: Counter[PoissonSampled] = field(default_factory=Counter)  # how often
+    is_private: bool = True
+
+
+def _sum_up(event: Event, relation: Relation) -> _Costs:
+    if relation not in RELATIONS:
+        raise SettingError(f"relation = {relation!r} is unknown; choose one of {', '.join(RELATIONS)}")
+    costs = _Costs()
+    _add(costs, event, 1)
+    return costs
+
+
+def _add(costs: _Costs, event: Event, count: int) -> None:
+    match event:
+        case Free():
+            pass
+        case Pure(epsilon=epsilon):
+            costs.pure_epsilon += count * epsilon
+            costs.pure_mu_squared += count * mu_of_pure(epsilon) ** 2
+            costs.pure_rho += count * epsilon * math.tanh(epsilon / 2)
+        case Gaussian(noise_multiplier=noise):
+            costs.mu_squared += count / noise**2
+        case DiscreteGaussian(noise_multiplier=noise):
+            costs.rho += count / (2 * noise**2)
+        case Zcdp(rho=rho):
+            costs.rho += count * rho
+        case PoissonSampled():
+            costs.sampled[event] += count
+        case Repeated(event=inner, count=times):
+            _add(costs, inner, count * times)
+        case Composed(events=events):
+            for inner in events:
+                _add(costs, inner, count)
+        case NotPrivate():
+            costs.is_private = False
+
+
+class _Bound(Protocol):
+    def epsilon(self, delta: float) -> float: ...
+
+    def delta(self, epsilon: float) -> float: ...
+
+
+def _bounds(costs: _Costs, relation: Relation) -> Iterator[_Bound]:
+    """Every bound that is proven of these costs."""
+    if not costs.is_private:
+        yield _Pure(math.inf)
+        return
+    if not costs.sampled:
+        yield from _plain_bounds(costs.pure_epsilon, costs.pure_mu_squared, costs.pure_rho, costs.mu_squared, costs.rho)
+        return
+    reach = 2 if relation == "replace-one" else 1  # how many norm bounds a record's term may move
+    unsampled = sum(count * (reach / event.event.noise_multiplier) ** 2 for event, count in costs.sampled.items())
+    pure, mu_squared = (costs.pure_epsilon, costs.pure_mu_squared, costs.pure_rho), costs.mu_squared
+    sampled = frozenset(costs.sampled.items())
+    yield from _plain_bounds(*pure, mu_squared + unsampled, costs.rho)
+    if relation == "replace-one":
+        losses: _Bound = _Group(_Losses(sampled, 0.0))
+        rest = list(_plain_bounds(*pure, mu_squared, costs.rho))
+    else:
+        losses = _Losses(sampled, mu_squared)
+        rest = list(_plain_bounds(*pure, 0.0, costs.rho))
+        if costs.rho == 0 and costs.pure_epsilon > 0:
+            yield _Losses(sampled, mu_squared + costs.pure_mu_squared)
+    yield from (_Sum(losses, bound) for bound in rest)
+
+
+def _plain_bounds(
+    pure_epsilon: float, pure_mu_squared: float, pure_rho: float, mu_squared: float, rho: float
+) -> Iterator[_Bound]:
+    if mu_squared == rho == 0:
+        yield _Pure(pure_epsilon * _UP)
+    if rho == 0 and 0 < mu_squared + pure_mu_squared < math.inf:
+        yield _Profile(math.sqrt(mu_squared + pure_mu_squared) * _UP)
+    if rho + mu_squared + pure_rho > 0:
+        yield _Concentrated((rho + mu_squared / 2 + pure_rho) * _UP)
+    if pure_epsilon > 0 and mu_squared + rho > 0:
+        for bound in _plain_bounds(0.0, 0.0, 0.0, mu_squared, rho):
+            yield _Sum(_Pure(pure_epsilon * _UP), bound)
+
+
+@dataclass(frozen=True)
+class _Pure:
+    value: float
+
+    def epsilon(self, delta: float) -> float:
+        return self.value
+
+    def delta(self, epsilon: float) -> float:
+        if math.isinf(self.value):
+            return 1.0
+        # The worst case is randomised response: (exp(value) - exp(epsilon)) / (1 + exp(value)).
+        return max(0.0, -math.expm1(epsilon - self.value)) / (1 + math.exp(-self.value)) * _UP
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """The exact profile of mu-Gaussian privacy."""
+
+    mu: float
+
+    def epsilon(self, delta: float) -> float:
+        return least_epsilon(lambda epsilon: log_gaussian_delta(epsilon, self.mu), delta) if delta else math.inf
+
+    def delta(self, epsilon: float) -> float:
+        return math.exp(log_gaussian_delta(epsilon, self.mu)) * _UP
+
+
+@dataclass(frozen=True)
+class _Concentrated:
+    rho: float
+
+    def epsilon(self, delta: float) -> float:
+        return least_epsilon(lambda epsilon: _log_concentrated_delta(epsilon, self.rho), delta) if delta else math.inf
+
+    def delta(self, epsilon: float) -> float:
+        return math.exp(_log_concentrated_delta(epsilon, self.rho)) * _UP
+
+
+def _log_concentrated_delta(epsilon: float, rho: float) -> float:
+    """log of min over alpha > 1 of exp((alpha-1)(alpha rho - epsilon)) / (alpha-1) (1 - 1/alpha)**alpha.
+
+    Canonne, Kamath and Steinke 2020, Corollary 13. Every alpha gives a valid bound, so the search need not be exact.
+    """
+    if math.isinf(epsilon):
+        return -math.inf
+    # The derivative (2 alpha - 1) rho - epsilon + log(1 - 1/alpha) grows with alpha: bisect for its zero.
+    low, high = 1e-9, (epsilon + 1) / (2 * rho) + 2  # alpha - 1
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        alpha = 1 + middle
+        slope = (2 * alpha - 1) * rho - epsilon - math.log1p(1 / middle)
+        low, high = (middle, high) if slope < 0 else (low, middle)
+    alpha = 1 + high
+    terms = (high * alpha * rho, -high * epsilon, -math.log(high), -alpha * math.log1p(1 / high))
+    return min(0.0, sum(terms) + 1e-15 * sum(map(abs, terms)))
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """Sampled Gaussians, and one more Gaussian with this mu**2, under add-remove."""
+
+    sampled: frozenset[tuple[PoissonSampled, int]]
+    mu_squared: float
+
+    def epsilon(self, delta: float) -> float:
+        return float(_losses(self.sampled, self.mu_squared).get_epsilon_for_delta(delta)) * _UP if delta else math.inf
+
+    def delta(self, epsilon: float) -> float:
+        return float(_losses(self.sampled, self.mu_squared).get_delta_for_epsilon(epsilon)) * _UP
+
+
+@lru_cache(maxsize=64)
+def _losses(sampled: frozenset[tuple[PoissonSampled, int]], mu_squared: float) -> PrivacyLossDistribution:
+    from dp_accounting.pld import privacy_loss_distribution as pld  # it takes most of a second to import
+
+    strongest = max(1 / event.event.noise_multiplier for event, _ in sampled) + math.sqrt(mu_squared)
+    # The loss reaches about mu**2/2 + 10 mu: keep the number of cells in hand when there is hardly any noise.
+    interval = max(1e-4, (strongest**2 / 2 + 10 * strongest) / 1e6)
+    total = pld.identity(value_discretization_interval=interval)
+    for event, count in sorted(sampled, key=repr):
+        one = pld.from_gaussian_mechanism(
+            standard_deviation=event.event.noise_multiplier,
+            sampling_prob=event.probability,
+            value_discretization_interval=interval,
+        )
+        total = total.compose(one.self_compose(count))
+    if mu_squared > 0:
+        gaussian = pld.from_gaussian_mechanism(1 / math.sqrt(mu_squared), value_discretization_interval=interval)
+        total = total.compose(gaussian)
+    return total
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Twice the step of `bound`: (epsilon, delta) becomes (2 epsilon, (1 + exp(epsilon)) delta)."""
+
+    bound: _Bound
+
+    def epsilon(self, delta: float) -> float:
+        return 2 * least_epsilon(self._log_delta, delta, tolerance=1e-6) if delta else math.inf
+
+    def delta(self, epsilon: float) -> float:
+        return min(1.0, math.exp(self._log_delta(epsilon / 2)) * _UP)
+
+    def _log_delta(self, epsilon: float) -> float:
+        delta = self.bound.delta(epsilon)
+        return math.log(delta) + math.log1p(math.exp(-epsilon)) + epsilon if delta > 0 else -math.inf
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """Two parts one after the other: epsilons and deltas add up."""
+
+    first: _Bound
+    second: _Bound
+
+    def epsilon(self, delta: float) -> float:
+        return min(self.first.epsilon(f * delta) + self.second.epsilon((1 - f) * delta) for f in _SPLITS) * _UP
+
+    def delta(self, epsilon: float) -> float:
+        if isinstance(self.first, _Pure):
+            return self.second.delta(epsilon - self.first.value) if epsilon >= self.first.value else 1.0
+        return min(1.0, *(self.first.delta(f * epsilon) + self.second.delta((1 - f) * epsilon) for f in _SPLITS))

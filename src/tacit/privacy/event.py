@@ -1,0 +1,157 @@
+"""What happened: frozen facts about a release, which `accounting` interprets.
+
+An event says what was drawn, not what it costs. Ignorance is never free: what cannot be accounted for is `NotPrivate`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tacit.errors import SettingError, WireError
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Free:
+    """A function of public values only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pure:
+    """A release that is epsilon-differentially private."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _check_positive("Pure.epsilon", self.epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian:
+    """A vector with continuous Gaussian noise; `noise_multiplier` is the standard deviation over the L2 sensitivity."""
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _check_positive("Gaussian.noise_multiplier", self.noise_multiplier)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian:
+    """An integer vector with discrete Gaussian noise, or with a sum of such (see `accounting`).
+
+    `noise_multiplier` is the noise parameter over the L2 sensitivity, both in grid units and the sensitivity with
+    the effect of rounding included.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _check_positive("DiscreteGaussian.noise_multiplier", self.noise_multiplier)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zcdp:
+    """A release that is rho-zero-concentrated differentially private (Bun and Steinke 2016)."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        _check_positive("Zcdp.rho", self.rho)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonSampled:
+    """`event`, seen on a sample that each record enters independently with `probability`."""
+
+    probability: float
+    event: Gaussian
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability <= 1:
+            raise SettingError(f"a sampling probability of {self.probability} does not lie in (0, 1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composed:
+    """Events that one after the other touched the same records; later ones may depend on earlier outcomes."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated:
+    """The same event, `count` times over on the same records."""
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise SettingError(f"an event cannot happen {self.count} times")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotPrivate:
+    """A release that no epsilon bounds, and why."""
+
+    why: str
+
+
+Event = Free | Pure | Gaussian | DiscreteGaussian | Zcdp | PoissonSampled | Composed | Repeated | NotPrivate
+
+_LEAVES: dict[str, type[Free | Pure | Gaussian | DiscreteGaussian | Zcdp | NotPrivate]] = {
+    "free": Free,
+    "pure": Pure,
+    "gaussian": Gaussian,
+    "discrete-gaussian": DiscreteGaussian,
+    "zcdp": Zcdp,
+    "not-private": NotPrivate,
+}
+_NAMES = {kind: name for name, kind in _LEAVES.items()}
+
+
+def to_json(event: Event) -> Json:
+    """The event as the plain values that a ledger and a message hold."""
+    match event:
+        case PoissonSampled(probability=q, event=inner):
+            return {"kind": "poisson-sampled", "probability": q, "event": to_json(inner)}
+        case Composed(events=events):
+            return {"kind": "composed", "events": [to_json(e) for e in events]}
+        case Repeated(event=inner, count=count):
+            return {"kind": "repeated", "event": to_json(inner), "count": count}
+        case _:
+            return {"kind": _NAMES[type(event)], **vars(event)}
+
+
+def from_json(value: object) -> Event:
+    """The event that `to_json` wrote; anything else is a `WireError`."""
+    try:
+        return _from_json(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise WireError(f"{value!r} is not an event") from error
+
+
+def _from_json(value: object) -> Event:
+    if not isinstance(value, dict):
+        raise TypeError("an event is an object")
+    fields = dict(value)
+    match fields.pop("kind"):
+        case "poisson-sampled":
+            inner = _from_json(fields["event"])
+            if not isinstance(inner, Gaussian):
+                raise TypeError("only a Gaussian event is sampled")
+            return PoissonSampled(probability=float(fields["probability"]), event=inner)
+        case "composed":
+            return Composed(events=tuple(_from_json(e) for e in fields["events"]))
+        case "repeated":
+            return Repeated(event=_from_json(fields["event"]), count=int(fields["count"]))
+        case kind:
+            return _LEAVES[kind](**fields)
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise SettingError(f"{name} = {value} must be positive and finite; no noise at all is a NotPrivate event")

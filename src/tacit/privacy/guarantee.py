@@ -1,0 +1,79 @@
+"""What is promised: a guarantee in numbers, and the same in plain words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from tacit.errors import SettingError
+
+Unit = Literal["record", "party"]
+Relation = Literal["replace-one", "add-remove"]
+
+UNITS: tuple[Unit, ...] = ("record", "party")
+RELATIONS: tuple[Relation, ...] = ("replace-one", "add-remove")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """(epsilon, delta)-differential privacy of one unit under one neighbouring relation.
+
+    Guarantees:
+        For all tables D, D' that differ in one `unit` as `relation` says, and every set S of outcomes,
+        P(outcome on D in S) <= exp(epsilon) P(outcome on D' in S) + delta.
+        `epsilon` = infinity is the honest way to write "no promise".
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    unit: Unit = "record"
+    relation: Relation = "replace-one"
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        if not 0 <= self.delta < 1:
+            raise SettingError(f"delta = {self.delta} is not a probability below 1; a usual choice is 1e-6")
+        if self.unit not in UNITS:
+            raise SettingError(f"unit = {self.unit!r} is unknown; choose one of {', '.join(UNITS)}")
+        if self.relation not in RELATIONS:
+            raise SettingError(f"relation = {self.relation!r} is unknown; choose one of {', '.join(RELATIONS)}")
+
+    @property
+    def is_private(self) -> bool:
+        """Whether anything is promised at all."""
+        return math.isfinite(self.epsilon)
+
+    def as_dict(self) -> dict[str, float | str | None]:
+        """The fields as JSON would hold them; an infinite epsilon is null."""
+        return asdict(self) | {"epsilon": self.epsilon if self.is_private else None}
+
+    def plain_words(self) -> str:
+        """One sentence that a data owner's lawyer can read."""
+        if not self.is_private:
+            return "Nothing is promised about any single record: this result is NOT differentially private."
+        whom = "one record" if self.unit == "record" else "all records of one party"
+        how = "replaced by any other" if self.relation == "replace-one" else "added or removed"
+        factor = math.exp(min(self.epsilon, 700.0))
+        odds = f"{factor:.3g}" if factor < 1e6 else "a million or more"
+        words = (
+            f"An attacker who knows everything but {whom}, which may be {how}, can raise the odds of any guess about "
+            f"it by at most a factor of {odds} (epsilon = {self.epsilon:g})"
+        )
+        if self.delta:
+            words += f", except with probability {self.delta:.2g} (delta)"
+        return words + "."
+
+
+def check_epsilon(epsilon: float, name: str = "epsilon") -> None:
+    """Refuse an epsilon that is zero, negative or not a number; infinity is allowed and promises nothing."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or math.isnan(epsilon) or epsilon <= 0:
+        raise SettingError(
+            f"{name} = {epsilon!r} must be a number above 0 (0.1 is strict, 1 is usual, 10 is weak; inf adds no noise)"
+        )
+
+
+def check_delta(delta: float, name: str = "delta") -> None:
+    """Refuse a delta outside (0, 1)."""
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 < delta < 1:
+        raise SettingError(f"{name} = {delta!r} must lie strictly between 0 and 1; a usual choice is 1e-6")

@@ -1,0 +1,168 @@
+"""The ledger: what each record of a party has cost, on disk before anything leaves.
+
+One SQLite file holds a party's releases (event and stored answer in the same row) and its log. A release is one
+transaction: the row is either wholly there, and the answer may leave, or not there at all, and nothing has left. So
+a process that is killed at any point leaves no release uncounted, and the same question asked again after the
+restart gets the stored answer and is not charged twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tacit.errors import BudgetExceeded, SettingError
+from tacit.privacy.accounting import epsilon_of
+from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json
+from tacit.privacy.guarantee import check_delta, check_epsilon
+
+_ROUNDING = 1 + 1e-9  # the accountant rounds up by less than this; a budget can be spent to its end
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS release (
+    party    TEXT NOT NULL,
+    study    TEXT NOT NULL,
+    question TEXT NOT NULL,
+    event    TEXT NOT NULL,
+    answer   BLOB NOT NULL,
+    time     REAL NOT NULL,
+    PRIMARY KEY (party, question)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS release_by_study ON release (party, study);
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The most that a party's records may cost, at probability `delta`, in one study and in all studies."""
+
+    epsilon_per_study: float = math.inf
+    epsilon_in_all: float = math.inf
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon_per_study, "the budget's epsilon_per_study")
+        check_epsilon(self.epsilon_in_all, "the budget's epsilon_in_all")
+        check_delta(self.delta, "the budget's delta")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """One answer about to leave: who gives it, in which study, to which question, at what cost."""
+
+    party: str
+    study: str
+    question: str
+    event: Event
+    answer: bytes
+
+
+class Ledger:
+    """What has been spent, by party and study.
+
+    Guarantees:
+        When `spend` has returned, the release is on disk. When it has raised, nothing is. Rows are never changed or
+        removed: there is no refund.
+    """
+
+    def __init__(self, path: str | Path = ":memory:") -> None:
+        """Open the ledger at `path`, or make it; the default lives and dies with the process (a simulation)."""
+        self.path = str(path)
+        try:
+            self.database = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
+            # A commit is flushed to the disk before it returns; without that, a power cut could forget a release.
+            self.database.execute("PRAGMA synchronous = FULL")
+            self.database.execute("PRAGMA journal_mode = WAL")
+            self.database.executescript(_TABLES)
+        except sqlite3.Error as error:
+            raise SettingError(f"{self.path} cannot be used as a ledger: {error}; name a writable file") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing; a transaction within a transaction joins it."""
+        if self.database.in_transaction:
+            yield self.database
+            return
+        self.database.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.database
+        except BaseException:
+            self.database.execute("ROLLBACK")
+            raise
+        self.database.execute("COMMIT")
+
+    def spend(self, release: Release, budget: Budget) -> None:
+        """Charge the release, or raise `BudgetExceeded` and charge nothing."""
+        text = json.dumps(to_json(release.event), sort_keys=True)
+        with self.transaction() as database:
+            self._check(release, text, budget)
+            database.execute(
+                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)",
+                (release.party, release.study, release.question, text, release.answer, time.time()),
+            )
+
+    def answer(self, party: str, question: str) -> bytes | None:
+        """The stored answer to a question that this party has answered before."""
+        row = self.database.execute(
+            "SELECT answer FROM release WHERE party = ? AND question = ?", (party, question)
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def event(self, party: str, study: str | None = None) -> Event:
+        """Everything that the party's records have been through, in one study or in all."""
+        return _event(self._history(party, study))
+
+    def epsilon(self, party: str, *, delta: float, study: str | None = None) -> float:
+        """What that costs at `delta`."""
+        return _epsilon(self._history(party, study), delta)
+
+    def n_releases(self, party: str, study: str | None = None) -> int:
+        """How many answers the party has given."""
+        return sum(count for _, count in self._history(party, study))
+
+    def studies(self, party: str) -> list[str]:
+        """The studies that the party has answered, in order of their names."""
+        rows = self.database.execute("SELECT DISTINCT study FROM release WHERE party = ? ORDER BY study", (party,))
+        return [str(study) for (study,) in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        self.database.close()
+
+    def _history(self, party: str, study: str | None) -> tuple[tuple[str, int], ...]:
+        where, values = ("", (party,)) if study is None else (" AND study = ?", (party, study))
+        rows = self.database.execute(
+            f"SELECT event, COUNT(*) FROM release WHERE party = ?{where} GROUP BY event ORDER BY event", values
+        )
+        return tuple((str(event), int(count)) for event, count in rows)
+
+    def _check(self, release: Release, text: str, budget: Budget) -> None:
+        limits = [("in this study", budget.epsilon_per_study, release.study), ("in all", budget.epsilon_in_all, None)]
+        for where, limit, study in limits:
+            if math.isinf(limit):
+                continue
+            history = self._history(release.party, study)
+            after = _epsilon((*history, (text, 1)), budget.delta)
+            if after > limit * _ROUNDING:
+                spent = _epsilon(history, budget.delta)
+                raise BudgetExceeded(
+                    f"party {release.party!r}: this answer would bring epsilon {where} to {after:.4g} "
+                    f"(at delta = {budget.delta:g}), over the limit of {limit:g}; {spent:.4g} is spent already. "
+                    f"Ask for less, or let the party raise its limit"
+                )
+
+
+def _event(history: tuple[tuple[str, int], ...]) -> Event:
+    return Composed(events=tuple(Repeated(event=from_json(json.loads(text)), count=n) for text, n in history))
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(history: tuple[tuple[str, int], ...], delta: float) -> float:
+    return epsilon_of(_event(history), delta)

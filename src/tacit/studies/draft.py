@@ -1,0 +1,188 @@
+"""Draft a study file from a public sample: everything but the bounds, which a human must give.
+
+The sample must be PUBLIC: its column names and its labels are copied into the draft. Bounds are not: the least and
+largest value of a sample are facts about its records, and a bound must hold for everybody's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from tacit.data.label import MISSING_TEXT, normal
+from tacit.errors import StudyError
+from tacit.studies.strict import nearest
+from tacit.studies.toml import toml_text, toml_value
+
+MOST_LABELS = 50
+FEW_NUMBERS = 10
+
+_HEAD = """\
+# A draft, made from a public sample. Before it can be used:
+#   1. Say what the study wants to know, under purpose.
+#   2. Give every numeric feature its bounds: take away the # before low and high and write numbers there. They come
+#      from the field (an age lies in 0..120), never from anybody's data. Values outside are clipped to them.
+#   3. Look at the kinds, the labels and the method.
+"""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a sample tells of one column: its labels in order, and whether they are numbers."""
+
+    name: str
+    labels: tuple[str, ...]
+    numeric: bool
+    missing: bool
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether there are two values, and they are 0 and 1 or are texts."""
+        return len(self.labels) == 2 and (not self.numeric or set(self.labels) == {"0", "1"})
+
+
+def draft(path_of_public_csv: str | os.PathLike[str], *, target: str | None = None) -> str:
+    """The text of a study file for data like this PUBLIC sample; the target is the last column unless one is named.
+
+    Guarantees:
+        Of the numbers in the sample nothing is written but those that are labels (0 and 1, or the target's classes). If
+        a feature is numeric, the draft is not a valid study until a human gives its bounds.
+    """
+    columns = _columns(path_of_public_csv)
+    chosen = _target(columns, target, os.fspath(path_of_public_csv))
+    features = [column for column in columns if column is not chosen]
+    left_out = [column for column in features if _reason_to_leave_out(column)]
+    kept = [column for column in features if column not in left_out]
+    parts = [_HEAD, _study_part(path_of_public_csv, left_out), _target_part(chosen)]
+    parts += [_feature_part(column) for column in kept]
+    if not kept:
+        parts.append("# No column of the sample looks like a feature: add a [[feature]] table for each that is one.\n")
+    parts.append(_method_part())
+    return "\n".join(parts)
+
+
+def _columns(path: str | os.PathLike[str]) -> list[Column]:
+    source = os.fspath(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            table = pd.read_csv(
+                path, dtype=str, keep_default_na=False, header=None, index_col=False, encoding="utf-8-sig"
+            )
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StudyError(f"{source}: cannot be read ({reason}); give the path of a public CSV file") from error
+    except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError):
+        raise StudyError(f"{source}: is not a CSV file in UTF-8 with a header line and equally long lines") from None
+    header = [str(name).strip() for name in table.iloc[0]]
+    doubles = sorted({name for name in header if header.count(name) > 1})
+    if doubles or not all(header):
+        what = f"has {', '.join(map(repr, doubles))} more than once" if doubles else "has a column without a name"
+        raise StudyError(f"{source}: the header line {what}; give each column its own name")
+    if len(table) < 2 or len(header) < 2:
+        raise StudyError(
+            f"{source}: has {len(table) - 1} records and {len(header)} columns; a draft needs 1 and 2 or more"
+        )
+    return [_column(name, table.iloc[1:, k]) for k, name in enumerate(header)]
+
+
+def _column(name: str, values: pd.Series) -> Column:
+    texts = values.str.strip()
+    present = texts[~texts.isin(MISSING_TEXT)]
+    labels = sorted({normal(text) for text in present.unique()})
+    numeric = len(labels) > 0 and all(_is_number(label) for label in labels)
+    if numeric:
+        labels.sort(key=float)
+    return Column(name=name, labels=tuple(labels), numeric=numeric, missing=len(present) < len(texts))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and "_" not in text
+    except ValueError:
+        return False
+
+
+def _target(columns: list[Column], target: str | None, source: str) -> Column:
+    if target is None:
+        return columns[-1]
+    for column in columns:
+        if column.name == target:
+            return column
+    names = [column.name for column in columns]
+    close = nearest(target, names)
+    hint = f"did you mean {close[0]!r}?" if close else f"the columns are {', '.join(names)}"
+    raise StudyError(f"{source}: target {target!r} is no column; {hint}")
+
+
+def _reason_to_leave_out(column: Column) -> str:
+    if not column.labels:
+        return "empty in the sample"
+    if len(column.labels) == 1 and not column.numeric:
+        return "always the same in the sample"
+    if not column.numeric and len(column.labels) > MOST_LABELS:
+        return f"more than {MOST_LABELS} different texts: a name, an identifier or free text"
+    return ""
+
+
+def _study_part(path: str | os.PathLike[str], left_out: list[Column]) -> str:
+    lines = ["[study]", f"name = {toml_text(Path(path).stem)}", '# purpose = "?"  # what the study wants to know']
+    lines += [f"# left out: {toml_text(column.name)} ({_reason_to_leave_out(column)})" for column in left_out]
+    if left_out:
+        lines.append(f"ignore = {toml_value([column.name for column in left_out])}")
+    lines.append("# norm_bound = 1.0  # optional: rows longer than this are scaled down; most private methods need one")
+    return "\n".join(lines) + "\n"
+
+
+def _target_part(column: Column) -> str:
+    lines = ["[target]", f"name = {toml_text(column.name)}"]
+    if 2 <= len(column.labels) <= MOST_LABELS:
+        lines.append(f"classes = {toml_value(column.labels)}  # of two, the last one is the positive class")
+    else:
+        lines.append(f"# the sample has {len(column.labels)} different values here: is this the target?")
+        lines.append('# classes = ["?", "?"]  # of two, the last one is the positive class')
+    return "\n".join(lines) + "\n"
+
+
+def _feature_part(column: Column) -> str:
+    lines = ["[[feature]]", f"name = {toml_text(column.name)}"]
+    if column.is_binary:
+        lines.append('kind = "binary"')
+        lines.append(f"values = {toml_value(column.labels)}  # the second one counts as 1")
+    elif column.numeric:
+        lines.append('kind = "numeric"')
+        if len(column.labels) <= FEW_NUMBERS:
+            lines.append(f'# only {len(column.labels)} different numbers: if they are codes, make it "categorical"')
+        lines.append("# low = ?   # from the domain, not from data")
+        lines.append("# high = ?  # from the domain, not from data")
+    else:
+        lines.append('kind = "categorical"')
+        lines.append(f"categories = {toml_value(column.labels)}  # all that can occur; the first is the reference")
+    if column.missing:
+        lines.append('missing = "indicator"  # the sample has gaps: error | indicator | middle | drop')
+    return "\n".join(lines) + "\n"
+
+
+def _method_part() -> str:
+    return """\
+[method]  # without this table, the default method for what [privacy] asks
+name = "averaging"  # `tacit methods` lists them
+# settings of the method, by their Python names
+
+[privacy]  # without this table, no differential privacy is asked for
+epsilon = 1.0
+delta = 1e-6
+unit = "record"  # record | party
+relation = "replace-one"  # replace-one | add-remove
+
+[federation]
+# quorum = 3  # how many parties must answer
+deadline_seconds = 60
+# colluders = 1  # how many parties may pool what they see
+# parties = ["?", "?"]
+"""

@@ -1,0 +1,98 @@
+"""What a study asks for beside its question: how private the answer must be, and who is to give it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tacit.errors import SettingError, StudyError
+from tacit.privacy.guarantee import RELATIONS, UNITS, Relation, Unit, check_delta, check_epsilon
+
+PRIVACY_KEYS = ("epsilon", "delta", "unit", "relation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyRequest:
+    """The differential privacy that the study asks for; without a `delta` the method chooses (or needs none)."""
+
+    epsilon: float
+    delta: float | None = None
+    unit: Unit = "record"
+    relation: Relation = "replace-one"
+
+    def __post_init__(self) -> None:
+        """Refuse what no mechanism can keep."""
+        try:
+            check_epsilon(self.epsilon, "privacy.epsilon")
+            if self.delta is not None:
+                check_delta(self.delta, "privacy.delta")
+        except SettingError as error:
+            raise StudyError(str(error)) from error
+        if self.unit not in UNITS:
+            raise StudyError(f"privacy.unit = {self.unit!r} is unknown; choose one of {', '.join(UNITS)}")
+        if self.relation not in RELATIONS:
+            raise StudyError(f"privacy.relation = {self.relation!r} is unknown; choose one of {', '.join(RELATIONS)}")
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederationRequest:
+    """Who is asked, how many must answer and in what time, and how many may pool what they see."""
+
+    quorum: int | None = None
+    deadline_seconds: float = 60.0
+    colluders: int | None = None
+    parties: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that contradict each other."""
+        if self.quorum is not None and self.quorum < 1:
+            raise StudyError(f"federation.quorum = {self.quorum} must be at least 1")
+        if self.colluders is not None and self.colluders < 0:
+            raise StudyError(f"federation.colluders = {self.colluders} must be at least 0")
+        if not 0 < self.deadline_seconds < math.inf:
+            raise StudyError(f"federation.deadline_seconds = {self.deadline_seconds} must be positive and finite")
+        object.__setattr__(self, "deadline_seconds", float(self.deadline_seconds))
+        if self.parties is not None:
+            self._check_parties(self.parties)
+
+    def _check_parties(self, parties: tuple[str, ...]) -> None:
+        n_parties = len(parties)
+        doubles = sorted({name for name in parties if parties.count(name) > 1})
+        if doubles:
+            raise StudyError(f"federation.parties has {', '.join(map(repr, doubles))} more than once; name each once")
+        if not parties:
+            raise StudyError("federation.parties is empty; name the parties, or leave the key out")
+        if self.quorum is not None and self.quorum > n_parties:
+            raise StudyError(
+                f"federation.quorum = {self.quorum} can never be met by the {n_parties} parties in federation.parties; "
+                f"give at most {n_parties}"
+            )
+        if self.colluders is not None and self.colluders >= n_parties:
+            raise StudyError(
+                f"federation.colluders = {self.colluders} leaves nobody honest among the {n_parties} parties in "
+                f"federation.parties; give at most {n_parties - 1}"
+            )
+
+
+def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
+    """A copy of a method's settings, as a study file can hold them: text, numbers, truth values, lists and tables."""
+    for key in settings:
+        if key in PRIVACY_KEYS:
+            raise StudyError(f"method.{key} belongs in the [privacy] table, where every party looks for it")
+    return {key: _checked(f"method.{key}", value) for key, value in settings.items()}
+
+
+def _checked(path: str, value: object) -> object:
+    match value:
+        case float() if math.isnan(value):
+            raise StudyError(f"{path} is nan, which is no setting; give a number")
+        case bool() | int() | float() | str():
+            return value
+        case list() | tuple():
+            return [_checked(path, item) for item in value]
+        case dict():
+            return {key: _checked(f"{path}.{key}", item) for key, item in value.items()}
+        case _:
+            raise StudyError(f"{path} is a {type(value).__name__}; a setting is a text, a number, a list or a table")

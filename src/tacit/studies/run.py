@@ -1,0 +1,48 @@
+"""From a study to a method that is ready to run: what the file asks, checked against what the method can promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tacit.errors import StudyError
+from tacit.methods import METHODS, Method, make
+from tacit.studies.study import PrivacyRequest, Study
+
+DEFAULT_PRIVATE = "averaging"
+DEFAULT_EXACT = "pooled"
+
+
+def method_of(study: Study, *, method: str | None = None, epsilon: float | None = None) -> Method:
+    """The study's method with its settings, or another `method` or `epsilon` in their place.
+
+    Raises:
+        StudyError: if the study asks for a promise that the method it names does not make. A `method` given here is the
+            user's explicit wish and may promise less; the report says what it promises.
+    """
+    privacy = study.privacy
+    if epsilon is not None:
+        privacy = PrivacyRequest(epsilon=epsilon) if privacy is None else replace(privacy, epsilon=epsilon)
+    name = method or study.method or (DEFAULT_EXACT if privacy is None else DEFAULT_PRIVATE)
+    settings = dict(study.settings) if name == study.method else {}
+    if name in METHODS:
+        known = METHODS[name]._get_param_names()
+        asked = {} if privacy is None else {"epsilon": privacy.epsilon, "delta": privacy.delta}
+        asked["colluders"] = study.federation.colluders
+        settings |= {key: value for key, value in asked.items() if key in known and value is not None}
+    made = make(name, settings)
+    if privacy is not None and method is None:
+        _check_promise(made, privacy)
+    return made
+
+
+def _check_promise(method: Method, privacy: PrivacyRequest) -> None:
+    if "epsilon" not in method.get_params():
+        raise StudyError(
+            f"the study asks for epsilon = {privacy.epsilon:g}, and {method.name} promises nothing; "
+            f"choose another method, or take the [privacy] table out"
+        )
+    if (privacy.unit, privacy.relation) != (method.unit, method.relation):
+        raise StudyError(
+            f"the study asks for privacy of one {privacy.unit} under {privacy.relation}, and {method.name} protects "
+            f"one {method.unit} under {method.relation}; change [privacy] or the method"
+        )

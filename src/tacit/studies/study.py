@@ -1,0 +1,114 @@
+"""The study: what is asked of the parties, and the file that says it.
+
+A study is public. A party reads it before it takes part and consents to its `digest()`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tacit.data.feature import Numeric
+from tacit.data.schema import Schema
+from tacit.errors import StudyError
+from tacit.studies.reading import BOUND_ADVICE, named, read_study
+from tacit.studies.request import FederationRequest, PrivacyRequest, checked_settings
+from tacit.studies.toml import toml_lines
+
+__all__ = ["FederationRequest", "PrivacyRequest", "Study"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One question to several parties.
+
+    Guarantees:
+        Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`.
+    """
+
+    name: str
+    purpose: str
+    schema: Schema
+    method: str | None = None  # None: the default method for what `privacy` asks
+    settings: Mapping[str, object] = field(default_factory=dict)
+    privacy: PrivacyRequest | None = None
+    federation: FederationRequest = field(default_factory=FederationRequest)
+
+    def __post_init__(self) -> None:
+        """Refuse what a study file could not say."""
+        for key, value in (("study.name", self.name), ("study.purpose", self.purpose), ("method.name", self.method)):
+            if value is not None and not value.strip():
+                raise StudyError(f"{key} is empty; a party must be able to read what it consents to")
+        for feature in self.schema.features:
+            if isinstance(feature, Numeric) and feature.bounds is None:
+                raise StudyError(f"feature {feature.name!r}: low is missing; {BOUND_ADVICE}")
+        object.__setattr__(self, "settings", checked_settings(self.settings))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, known_methods: Collection[str] | None = None) -> Study:
+        """The study in a file; whatever is wrong with it is a `StudyError` that starts with the file's name."""
+        source = os.fspath(path)
+        try:
+            text = Path(path).read_bytes().decode("utf-8-sig")
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StudyError(f"{source}: cannot be read ({reason}); give the path of a study file") from error
+        except UnicodeDecodeError as error:
+            raise StudyError(f"{source}: is not UTF-8 text at byte {error.start}; save it as UTF-8") from None
+        return cls.parse(text, source=source, known_methods=known_methods)
+
+    @classmethod
+    def parse(cls, text: str, source: str = "the study file", *, known_methods: Collection[str] | None = None) -> Study:
+        """The study that `text` says; with `known_methods`, the method must be one of them."""
+        with named(source):
+            return cls(**read_study(text, source, known_methods))
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values: all that a party consents to."""
+        return {
+            "name": self.name,
+            "purpose": self.purpose,
+            "schema": self.schema.to_dict(),
+            "method": {"name": self.method, "settings": dict(self.settings)},
+            "privacy": None if self.privacy is None else asdict(self.privacy),
+            "federation": asdict(self.federation),
+        }
+
+    def digest(self) -> str:
+        """The SHA-256 of the canonical JSON form: the same for the same question, on every machine."""
+        canonical = json.dumps(
+            _without_infinity(self.as_dict()), sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def to_toml(self) -> str:
+        """The study file that reads back as this study."""
+        schema = self.schema.to_dict()
+        head = {"name": self.name, "purpose": self.purpose}
+        head |= {key: schema[key] for key in ("norm_bound", "coding", "ignore") if key in schema}
+        parts = [["[study]", *toml_lines(head)], ["[target]", *toml_lines(schema["target"])]]
+        parts += [["[[feature]]", *toml_lines(feature)] for feature in schema["features"]]
+        if self.method is not None:
+            parts.append(["[method]", *toml_lines({"name": self.method, **self.settings})])
+        if self.privacy is not None:
+            parts.append(["[privacy]", *toml_lines(asdict(self.privacy))])
+        parts.append(["[federation]", *toml_lines(asdict(self.federation))])
+        return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _without_infinity(value: object) -> object:
+    """`value` with infinities as JSON can hold them, and as no setting can be written: no setting is null."""
+    match value:
+        case float() if math.isinf(value):
+            return [None, "inf" if value > 0 else "-inf"]
+        case dict():
+            return {key: _without_infinity(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_without_infinity(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,104 @@
+"""The other commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tacit.methods import METHODS
+from tacit.studies import Study
+
+from .conftest import STUDY, Outcome, frame
+
+Run = Callable[..., Outcome]
+
+
+def test_demo_gives_a_table_and_a_page(run: Run, tmp_path: Path) -> None:
+    done = run("demo", "--out", tmp_path / "demo")
+    assert done.status == 0
+    for label in ("pooled", "north alone", "south alone", "west alone", "averaging, epsilon 1"):
+        assert label in done.out
+    page = (tmp_path / "demo" / "report.html").read_text()
+    HTMLParser().feed(page)
+    assert "<svg" in page
+    assert "NOT PRIVATE" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    results = json.loads((tmp_path / "demo" / "report.json").read_text())
+    assert results["pooled (data shared)"]["metrics"]["accuracy"] > 0.9
+    assert results["averaging, epsilon 1"]["is_private"] is True
+
+
+def test_a_bad_epsilon_stops_the_demo_before_it_writes(run: Run, tmp_path: Path) -> None:
+    done = run("demo", "--out", tmp_path / "demo", "--epsilon", "-2")
+    assert (done.status, done.out) == (2, "")
+    assert "epsilon = -2.0" in done.err
+    assert not (tmp_path / "demo").exists()
+
+
+def test_an_out_folder_that_cannot_be_made_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("demo", "--out", tmp_path / "file" / "demo")
+    assert done.status == 2
+    assert "cannot be used as a folder" in done.err
+
+
+def test_methods_lists_every_method_with_promise_trust_and_cost(run: Run) -> None:
+    done = run("methods")
+    assert done.status == 0
+    assert all(name in done.out for name in METHODS)
+    assert run("methods", "--json").json.keys() == METHODS.keys()
+
+
+def test_plan_tells_what_would_be_spent_and_revealed_without_data(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    done = run("plan", path)
+    assert done.status == 0
+    assert "Who recovers?" in done.out
+    assert "by at most a factor of 2.72" in done.out
+    assert "Revealed" in done.out
+    told = run("plan", path, "--epsilon", "0.5", "--json").json
+    assert told["event"] == {"kind": "pure", "epsilon": 0.5}
+    assert told["columns"] == ["age", "ward=b", "ward=c", "treated"]
+    assert run("plan", path, "--method", "pooled", "--json").json["guarantee"] is None
+
+
+def test_a_draft_needs_a_human_and_then_is_a_study(run: Run, tmp_path: Path) -> None:
+    frame(30, 0).to_csv(tmp_path / "public.csv", index=False)
+    done = run("study", "new", "--from", tmp_path / "public.csv", "--out", tmp_path / "draft.toml")
+    assert done.status == 0
+    unfilled = run("plan", tmp_path / "draft.toml")
+    assert unfilled.status == 2
+    assert "age" in unfilled.err
+    text = (tmp_path / "draft.toml").read_text()
+    filled = text.replace("# low = ?  ", "low = 0 #").replace("# high = ?  ", "high = 120 #")
+    filled = filled.replace('# purpose = "?"', 'purpose = "why"')
+    assert Study.parse(filled, known_methods=METHODS).schema.target.name == "recovered"
+    again = run("study", "new", "--from", tmp_path / "public.csv", "--out", tmp_path / "draft.toml")
+    assert again.status == 2
+    assert "exists and is not written over" in again.err
+
+
+def test_data_list_and_show_and_an_unknown_name(run: Run, tmp_path: Path) -> None:
+    assert "heart_disease" in run("data", "list").out
+    assert "hospital" in run("data", "show", "heart_disease").out
+    done = run("data", "get", "heart_diseas", "--out", tmp_path)
+    assert done.status == 2
+    assert "heart_disease" in done.err
+
+
+@pytest.mark.parametrize("command", [["demo"], ["fit"], ["methods"], ["plan"], ["study", "new"], ["data", "get"]])
+def test_help_has_examples(run: Run, command: list[str]) -> None:
+    done = run(*command, "--help")
+    assert done.status == 0
+    assert "Examples" in done.out
+    assert f"tacit {' '.join(command)}" in done.out
+
+
+def test_no_command_shows_the_help(run: Run) -> None:
+    done = run()
+    assert "Learn together, tell nothing" in done.out + done.err

@@ -1,0 +1,195 @@
+"""What every method keeps, whatever it does inside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import tacit
+from tacit import Federation, Policy
+from tacit.errors import DataError, NotFittedError, PolicyRefusal, SettingError
+from tacit.methods import METHODS, Method, make
+from tacit.privacy.event import Composed
+from tacit.rand import Rng
+
+Make = Callable[..., Federation]
+
+# One setting of each kind of every method.
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "pooled": [{"l2": 1.0}],
+    "local": [{"l2": 1.0}],
+    "averaging": [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"calibration": "paper"}, {"epsilon": math.inf}],
+}
+CASES = [
+    pytest.param(name, settings, id=f"{name}-{i}") for name, all_ in SETTINGS.items() for i, settings in enumerate(all_)
+]
+LEARNED = ("coef_", "intercept_", "classes_", "n_rounds_", "guarantee_")
+
+
+def test_every_method_is_held_to_the_contract() -> None:
+    assert SETTINGS.keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_it_learns_and_predicts(federation: Make, name: str, settings: dict[str, Any], classes: int) -> None:
+    parties = federation(classes=classes)
+    model = make(name, settings)
+    assert model.fit(parties) is model
+    X = np.zeros((5, 4))
+    rows = 1 if classes == 2 else classes
+    assert model.coef_.shape == (rows, 4)
+    assert model.intercept_.shape == (rows,)
+    np.testing.assert_array_equal(model.classes_, range(classes))
+    assert model.predict_proba(X).shape == (5, classes)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert model.decision_function(X).shape == ((5,) if classes == 2 else (5, classes))
+    assert set(model.predict(X)) <= set(range(classes))
+    assert 0 <= model.score(X, np.zeros(5, dtype=int)) <= 1
+    assert model.n_rounds_ >= 1
+    assert model.facts_.traffic.bytes_up > 0
+    assert len(model.summary()) > 100
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_the_event_is_what_the_ledgers_were_charged(federation: Make, name: str, settings: dict[str, Any]) -> None:
+    parties = federation()
+    model = make(name, settings).fit(parties)
+    told = model.event()  # needs no data
+    for party in parties.names:
+        guard = parties.guard(party)
+        charged = guard.ledger.epsilon(party, delta=1e-6)
+        if guard.ledger.n_releases(party):
+            expected = tacit.privacy.accounting.epsilon_of(Composed(events=(told,)), 1e-6)
+            assert charged == expected or charged == pytest.approx(expected, rel=1e-9)
+    assert model.guarantee_ == model.guarantee
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_settings_and_data_are_left_as_they_were(federation: Make, name: str, settings: dict[str, Any]) -> None:
+    parties = federation()
+    before = {party: parties.guard(party).table.arrays()[0].copy() for party in parties.names}
+    model = make(name, settings)
+    params = model.get_params()
+    model.fit(parties)
+    assert model.get_params() == params
+    for party, X in before.items():
+        np.testing.assert_array_equal(parties.guard(party).table.arrays()[0], X)
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_clone_copies_the_settings_and_forgets_the_fit(federation: Make, name: str, settings: dict[str, Any]) -> None:
+    model = make(name, settings).fit(federation())
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    with pytest.raises(NotFittedError, match="call fit"):
+        copy.predict(np.zeros((1, 4)))
+    with pytest.raises(NotFittedError, match="call fit"):
+        copy.summary()
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_a_model_comes_back_from_its_file(
+    federation: Make, name: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    model = make(name, settings).fit(federation(classes=3))
+    model.save(tmp_path / "model.json")
+    loaded = tacit.load(tmp_path / "model.json")
+    assert type(loaded) is type(model)
+    assert loaded.get_params() == model.get_params()
+    for attribute in LEARNED:
+        np.testing.assert_array_equal(getattr(loaded, attribute), getattr(model, attribute))
+    assert loaded.summary() == model.summary()
+    assert loaded.report.html() == model.report.html()
+    X = np.random.default_rng(1).normal(size=(9, 4))
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_what_is_not_private_is_refused_by_the_default_policy(
+    federation: Make, name: str, settings: dict[str, Any]
+) -> None:
+    parties = federation(policy=Policy())
+    model = make(name, settings)
+    if model.guarantee.is_private:
+        assert model.fit(parties).facts_.is_private
+        return
+    with pytest.raises(PolicyRefusal, match="no epsilon bounds"):
+        model.fit(parties)
+    assert all(parties.guard(party).ledger.n_releases(party) == 0 for party in parties.names)
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_a_seeded_run_repeats_itself_and_says_that_it_is_not_private(
+    federation: Make, name: str, settings: dict[str, Any]
+) -> None:
+    one, two = (make(name, settings).fit(federation(rng=Rng.seeded(3))) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert not one.facts_.is_private
+    assert "seeded" in one.report.text()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_infinite_epsilon_or_none_promises_nothing(name: str) -> None:
+    settings = {"epsilon": math.inf} if "epsilon" in METHODS[name]().get_params() else {}
+    model = make(name, settings)
+    assert not model.guarantee.is_private
+    assert "NOT differentially private" in model.guarantee.plain_words()
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, "1", None, True])
+def test_an_epsilon_that_is_none_is_refused(federation: Make, epsilon: object) -> None:
+    for name in METHODS:
+        if "epsilon" in METHODS[name]().get_params():
+            with pytest.raises(SettingError, match="epsilon = "):
+                make(name, {"epsilon": epsilon}).fit(federation())
+
+
+def test_unknown_methods_and_settings_are_named() -> None:
+    with pytest.raises(SettingError, match="method 'averagin' is unknown; did you mean 'averaging'"):
+        make("averagin")
+    with pytest.raises(SettingError, match="averaging has no setting 'epsilom'; did you mean 'epsilon'"):
+        make("averaging", {"epsilom": 1})
+
+
+def test_arrays_are_no_federation() -> None:
+    with pytest.raises(SettingError, match=r"takes a Federation, not a ndarray.*Federation\.split"):
+        tacit.Pooled().fit(np.zeros((3, 2)))  # type: ignore[arg-type]
+
+
+BAD_MODELS = [
+    ("nonsense", "not JSON"),
+    ("{}", "not a model file"),
+    ('{"format": "tacit-model", "version": 99}', "version 99"),
+    ('{"format": "tacit-model", "version": 1}', "damaged"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_MODELS)
+def test_a_file_that_is_no_model_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "model.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        tacit.load(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        tacit.load(tmp_path / "nowhere.json")
+
+
+@pytest.fixture
+def fitted(federation: Make) -> Method:
+    return tacit.Pooled(l2=1.0).fit(federation())
+
+
+def test_wrong_columns_and_labels_are_named(fitted: Method) -> None:
+    with pytest.raises(SettingError, match=r"X of shape \(2, 3\) does not fit a model of 4 columns"):
+        fitted.predict(np.zeros((2, 3)))
+    with pytest.raises(SettingError, match="1 labels that are none of the classes 0, 1"):
+        fitted.score(np.zeros((2, 4)), [0, 7])
+    with pytest.raises(SettingError, match="y is missing"):
+        fitted.score(np.zeros((2, 4)))

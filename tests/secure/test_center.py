@@ -1,0 +1,98 @@
+"""The center: it opens the declared sum and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nacl.public import PrivateKey, SealedBox
+
+from tacit import wire
+from tacit.errors import CenterError
+from tacit.rand import Rng
+from tacit.secure.center import EmbeddedCenter, Node
+from tacit.secure.envelope import seal
+
+RNG = Rng.seeded(5)
+
+
+def sealed(
+    center: EmbeddedCenter, addends: dict[str, list[int]], context: str = "q", n: int | None = None
+) -> dict[str, list[bytes]]:
+    n = len(addends) if n is None else n
+    return {
+        party: seal(np.array(addend, dtype=np.int64), (context, party, n), center.keys, rng=RNG)
+        for party, addend in addends.items()
+    }
+
+
+def test_the_sum_is_opened() -> None:
+    center = EmbeddedCenter()
+    envelopes = sealed(center, {"a": [1, -2], "b": [10, 20], "c": [-(2**61), 2**61]})
+    np.testing.assert_array_equal(center.open_sum("q", envelopes), [11 - 2**61, 18 + 2**61])
+
+
+def test_a_thousand_parties_in_one_sum() -> None:
+    center = EmbeddedCenter()
+    envelopes = sealed(center, {f"p{i}": [i, 1] for i in range(1000)})
+    np.testing.assert_array_equal(center.open_sum("q", envelopes), [999 * 500, 1000])
+
+
+def test_no_sum_over_fewer_parties_than_the_noise_counts_on() -> None:
+    center = EmbeddedCenter()
+    envelopes = sealed(center, {"a": [1], "b": [2], "c": [3]})
+    del envelopes["c"]
+    with pytest.raises(CenterError, match="a sum over 3 parties be opened; 2 are in it"):
+        center.open_sum("q", envelopes)
+
+
+def test_no_second_sum_over_other_parties_of_the_same_question() -> None:
+    center = EmbeddedCenter()
+    envelopes = sealed(center, {"a": [1], "b": [2], "c": [3]}, n=2)
+    assert center.open_sum("q", envelopes)[0] == 6
+    assert center.open_sum("q", envelopes)[0] == 6
+    del envelopes["c"]
+    with pytest.raises(CenterError, match="opened before over other parties"):
+        center.open_sum("q", envelopes)
+
+
+def test_an_envelope_of_another_question_or_party_is_refused() -> None:
+    center = EmbeddedCenter()
+    envelopes = sealed(center, {"a": [1], "b": [2]})
+    with pytest.raises(CenterError, match="another question or party"):
+        center.open_sum("another", envelopes)
+    with pytest.raises(CenterError, match="another question or party"):
+        center.open_sum("q", {"a": envelopes["b"], "b": envelopes["a"]})
+
+
+def test_an_envelope_for_another_key_or_altered_does_not_open() -> None:
+    node = Node(0)
+    foreign = seal(np.array([1]), ("q", "a", 1), [bytes(PrivateKey.generate().public_key)] * 3, rng=RNG)
+    with pytest.raises(CenterError, match="sealed for another key, or altered"):
+        node.partial_sum("q", {"a": foreign[0]})
+    own = bytearray(seal(np.array([1]), ("q", "a", 1), [node.public_key] * 3, rng=RNG)[0])
+    own[-1] ^= 1
+    with pytest.raises(CenterError, match="sealed for another key, or altered"):
+        node.partial_sum("q", {"a": bytes(own)})
+
+
+@pytest.mark.parametrize(
+    "contents", [None, {"context": "q"}, {"context": "q", "party": "a", "n_parties": 1, "pair": np.zeros(3)}]
+)
+def test_garbage_in_an_envelope_is_refused(contents: wire.Value) -> None:
+    node = Node(0)
+    key = PrivateKey(bytes(node._key)).public_key
+    with pytest.raises(CenterError, match="not a pair of shares"):
+        node.partial_sum("q", {"a": SealedBox(key).encrypt(wire.encode(contents))})
+
+
+def test_addends_of_different_lengths_and_an_empty_sum_are_refused() -> None:
+    center = EmbeddedCenter()
+    with pytest.raises(CenterError, match="sent 2 numbers, others 1"):
+        center.open_sum("q", sealed(center, {"a": [1], "b": [2, 3]}))
+    with pytest.raises(CenterError, match="no party sent an envelope"):
+        center.open_sum("q", {})
+
+
+def test_fewer_than_three_keys_are_refused() -> None:
+    with pytest.raises(CenterError, match="3 nodes; 2 keys"):
+        seal(np.array([1]), ("q", "a", 1), EmbeddedCenter().keys[:2], rng=RNG)
