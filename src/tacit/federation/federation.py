@@ -60,6 +60,9 @@ class Federation:
         self.labels: npt.NDArray[Any] = np.array(engine.schema.target.classes)
         self.traffic = Traffic()
         self.on_round: Callable[[int, str], None] | None = None  # told of each round, for progress
+        self.witness: list[npt.NDArray[np.generic] | Mapping[str, Value]] | None = (
+            None  # all that is opened, for audits
+        )
         self._run = ""
         self._method = "ask"
 
@@ -207,6 +210,8 @@ class Federation:
         sealed = [name for name, answer in answers.items() if answer.kind == "sealed"]
         if sealed:
             raise WireError(f"step {step.name!r} seals its reply; only the sum can be opened: call `sum`")
+        if self.witness is not None:
+            self.witness += [answer.value for answer in answers.values()]
         return {name: answer.value for name, answer in answers.items()}
 
     def sum(self, step: Step, **arguments: Value) -> npt.NDArray[np.int64]:
@@ -225,6 +230,8 @@ class Federation:
             raise WireError(f"the parties' replies to step {step.name!r} differ in shape")
         (shape,) = shapes
         total = self.center.open_sum(digest, envelopes)
+        if self.witness is not None:
+            self.witness.append(total)
         relayed = sum(len(e) for sealed in envelopes.values() for e in sealed)
         self.traffic.messages += 2 * len(self.center.keys)
         self.traffic.bytes_down += relayed

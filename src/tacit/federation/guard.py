@@ -21,7 +21,6 @@ from tacit.federation.message import Answer, Kind, Question, question_digest
 from tacit.federation.policy import Policy
 from tacit.federation.reply import Disclosed, Noised, Public, Reply, Sealed
 from tacit.federation.step import Step, find_step
-from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.ledger import Ledger, Release
 from tacit.rand import Rng
 from tacit.secure.envelope import seal
@@ -106,7 +105,8 @@ class Guard:
 
     def spent(self, study: str | None = None) -> float:
         """The epsilon spent at the policy's delta, in one study or in all."""
-        return epsilon_of(self.ledger.event(self.name, study), self.policy.budget.delta)
+        budget = self.policy.budget
+        return self.ledger.epsilon(self.name, delta=budget.delta, study=study, relation=budget.relation)
 
     def _outgoing(self, reply: Reply, digest: str, keys: Sequence[bytes]) -> tuple[Kind, dict[str, Value]]:
         match reply:

@@ -39,12 +39,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.errors import NotConverged, PolicyRefusal
 from tacit.federation.federation import Federation
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
 from tacit.methods.method import Learned, Method
+from tacit.methods.neighbour import Neighbours
 from tacit.methods.setting import check_choice, check_colluders, check_l2, check_privacy, required_radius
 from tacit.models.batch import fit_many
 from tacit.models.problem import Problem
@@ -246,6 +248,25 @@ class Averaging(Method):
         if self.delta is None:
             return Pure(epsilon=self.epsilon)
         return concentrated_event(rho_for(self.epsilon, self.delta))
+
+    @classmethod
+    def worst_neighbours(cls) -> list[Neighbours]:
+        """A lone record turned about, beside a party with nothing to say; strong regularisation reaches the bound."""
+        schema = Schema.of_arrays(1, ["0", "1"], norm_bound=1.0)
+
+        def party(x: float, label: int) -> Table:
+            return Table.from_arrays(np.array([[x]]), np.array([label]), schema)
+
+        quiet = party(0.0, 1)
+        pairs = {
+            "an extreme label": (party(1.0, 0), party(1.0, 1)),
+            "opposed features": (party(1.0, 1), party(-1.0, 1)),
+        }
+        settings = {"l2": 20.0, "fit_intercept": False, "colluders": 1}
+        return [
+            Neighbours(label=label, first={"a": a, "b": quiet}, second={"a": b, "b": quiet}, settings=settings)
+            for label, (a, b) in pairs.items()
+        ]
 
     def plan(self, parties: Federation) -> Plan:
         """The public plan of a run with these parties."""

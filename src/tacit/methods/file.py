@@ -28,8 +28,7 @@ def save(model: Method, path: Path) -> None:
         "method": model.name,
         "schema": model.schema_.to_dict(),
         "classes": model.classes_.tolist(),
-        "coef": model.coef_.tolist(),
-        "intercept": model.intercept_.tolist(),
+        "state": {name: array.tolist() for name, array in model._state().items()},
         "n_rounds": model.n_rounds_,
         "facts": facts,
     }
@@ -67,9 +66,8 @@ def _restore(document: dict[str, Any]) -> Method:
     model = methods.make(document["method"], dict(facts.settings))
     model.schema_ = Schema.from_dict(document["schema"])
     model.classes_ = np.array(document["classes"])
-    model.coef_ = np.array(document["coef"], dtype=np.float64)
-    model.intercept_ = np.array(document["intercept"], dtype=np.float64)
-    model.n_features_in_ = model.coef_.shape[1]
+    model.n_features_in_ = model.schema_.n_columns
+    model._restore({name: np.array(values) for name, values in document["state"].items()})
     model.n_rounds_ = int(document["n_rounds"])
     assert facts.guarantee is not None
     model.guarantee_ = facts.guarantee

@@ -29,8 +29,9 @@ from tacit.data.table import Table
 from tacit.errors import NotFittedError, SettingError
 from tacit.federation.federation import Federation, Given
 from tacit.methods.coefficient import coefficient_rows
+from tacit.methods.neighbour import Neighbours
 from tacit.models.inference import Inference
-from tacit.privacy.accounting import epsilon_of
+from tacit.privacy.accounting import epsilon_for, epsilon_of, rho_for
 from tacit.privacy.event import Composed, Event
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
 from tacit.report.facts import HEADINGS, FitFacts, PartyFacts, RunFacts, Traffic
@@ -46,27 +47,28 @@ class Learned:
     """What a method brings home from the parties, in encoded units.
 
     Attributes:
-        coef: of shape (1, d) for two classes, (C, d) for more.
-        intercept: of shape (1,) or (C,).
+        coef: of shape (1, d) for two classes, (C, d) for more; None if the model is not linear.
+        intercept: of shape (1,) or (C,); None if the model is not linear.
         inference: standard errors and likelihood, in original units, where the fit is exact.
         notices: what a reader of the report should know.
     """
 
-    coef: Floats
-    intercept: Floats
+    coef: Floats | None
+    intercept: Floats | None
     inference: Inference | None = None
     notices: tuple[str, ...] = ()
 
 
 class Method(BaseEstimator, ABC):  # type: ignore[misc]
-    """One way to learn a linear classifier from parties.
+    """One way to learn a classifier from parties.
 
-    A subclass states its settings in `__init__`, its cost in `event`, and learns in `_learn`.
+    A subclass states its settings in `__init__`, its cost in `event`, and learns in `_learn`. One whose model is not
+    linear also overrides `decision_function`, `_state` and `_restore`.
     """
 
     name: ClassVar[str]
-    unit: ClassVar[Unit] = "record"
-    relation: ClassVar[Relation] = "replace-one"
+    unit: Unit = "record"
+    relation: Relation = "replace-one"
 
     @abstractmethod
     def event(self) -> Event:
@@ -85,13 +87,32 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         """What one run promises; needs no data."""
         self._check_settings()
         delta = float(getattr(self, "delta", None) or 0.0)
-        epsilon = self._as_asked(epsilon_of(self.event(), delta))
+        epsilon = self._as_asked(epsilon_of(self.event(), delta, relation=self.relation))
         return Guarantee(epsilon=epsilon, delta=delta, unit=self.unit, relation=self.relation)
 
     def _as_asked(self, epsilon: float) -> float:
         """The epsilon that was asked for, where the accountant's differs from it by its rounding alone."""
         asked = getattr(self, "epsilon", None)
         return float(asked) if asked is not None and math.isclose(epsilon, asked, rel_tol=1e-9) else epsilon
+
+    def at_noise(self, factor: float) -> Self:
+        """The same method with `factor` times the noise, that is, with the epsilon for which that noise is right.
+
+        For audits: what claims this method's epsilon and has half its noise must be caught. Right as it stands for a
+        pure release whose noise is in proportion to 1/epsilon, and for Gaussian noise; others override it.
+        """
+        settings = self.get_params()
+        delta = settings.get("delta")
+        if delta is None:
+            epsilon = settings["epsilon"] / factor
+        else:
+            epsilon = epsilon_for(rho_for(settings["epsilon"], delta) / factor**2, delta)
+        return type(self)(**settings | {"epsilon": epsilon})
+
+    @classmethod
+    def worst_neighbours(cls) -> list[Neighbours]:
+        """Pairs of neighbouring federations that this method can tell apart as well as it ever can, for audits."""
+        return []
 
     def fit(self, parties: Federation) -> Self:
         """Learn from the parties; returns self."""
@@ -107,9 +128,10 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         learned = self._learn(run)
         self.schema_: Schema = parties.schema
         self.classes_: npt.NDArray[Any] = parties.labels
-        self.coef_: Floats = learned.coef
-        self.intercept_: Floats = learned.intercept
-        self.n_features_in_: int = learned.coef.shape[1]
+        if learned.coef is not None and learned.intercept is not None:
+            self.coef_: Floats = learned.coef
+            self.intercept_: Floats = learned.intercept
+        self.n_features_in_: int = parties.schema.n_columns
         self.n_rounds_: int = run.traffic.rounds
         self.guarantee_: Guarantee = self.guarantee
         self.metrics_: dict[str, Metrics] = {}
@@ -120,7 +142,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
 
     def decision_function(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
         """Log odds of the last class (two classes), or one score for each class."""
-        scores: Floats = self._encoded(X) @ self.coef_.T + self.intercept_
+        rows = self._encoded(X)
+        scores: Floats = rows @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
@@ -177,10 +200,19 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         save(self, Path(path))
 
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that make up the model, for its file."""
+        return {"coef": self.coef_, "intercept": self.intercept_}
+
+    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take the model from what `_state` gave."""
+        self.coef_ = np.asarray(state["coef"], dtype=np.float64)
+        self.intercept_ = np.asarray(state["intercept"], dtype=np.float64)
+
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "facts_"):
             raise NotFittedError(f"this {type(self).__name__} has not learned anything yet; call fit(parties) first")
 
     def _encoded(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
@@ -234,7 +266,9 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
                 bytes_down=run.traffic.bytes_down,
             ),
             seconds=seconds,
-            coefficients=coefficient_rows(learned.coef, learned.intercept, run.schema, inference),
+            coefficients=()
+            if learned.coef is None or learned.intercept is None
+            else coefficient_rows(learned.coef, learned.intercept, run.schema, inference),
             fit=None
             if inference is None
             else FitFacts(log_likelihood=inference.log_likelihood, aic=inference.aic, n_records=sum(sizes.values())),
@@ -248,7 +282,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         return PartyFacts(
             name=name,
             n_records=n_records,
-            epsilon=self._as_asked(epsilon_of(Composed(events=events), delta)),
+            epsilon=self._as_asked(epsilon_of(Composed(events=events), delta, relation=self.relation)),
             delta=delta if events else 0.0,
             bytes_sent=0 if given is None else given.n_bytes,
             releases=len(events),

@@ -107,6 +107,11 @@ def rho_for(epsilon: float, delta: float) -> float:
     return low / _UP
 
 
+def epsilon_for(rho: float, delta: float) -> float:
+    """The least epsilon that rho-zero-concentrated privacy implies at `delta`, rounded up: the inverse of `rho_for`."""
+    return epsilon_of(Zcdp(rho=rho), delta)
+
+
 def least_noise(
     event_at: Callable[[float], Event],
     epsilon: float,

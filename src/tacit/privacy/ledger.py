@@ -21,7 +21,7 @@ from pathlib import Path
 from tacit.errors import BudgetExceeded, SettingError
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json
-from tacit.privacy.guarantee import check_delta, check_epsilon
+from tacit.privacy.guarantee import Relation, check_delta, check_epsilon
 
 _ROUNDING = 1 + 1e-9  # the accountant rounds up by less than this; a budget can be spent to its end
 
@@ -41,11 +41,16 @@ CREATE INDEX IF NOT EXISTS release_by_study ON release (party, study);
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The most that a party's records may cost, at probability `delta`, in one study and in all studies."""
+    """The most that a party's records may cost, at probability `delta`, in one study and in all studies.
+
+    `relation` is the one under which the party counts, whatever a study states: an event is a fact about what was
+    drawn, and the accountant tells its cost under either.
+    """
 
     epsilon_per_study: float = math.inf
     epsilon_in_all: float = math.inf
     delta: float = 1e-6
+    relation: Relation = "replace-one"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon_per_study, "the budget's epsilon_per_study")
@@ -119,9 +124,11 @@ class Ledger:
         """Everything that the party's records have been through, in one study or in all."""
         return _event(self._history(party, study))
 
-    def epsilon(self, party: str, *, delta: float, study: str | None = None) -> float:
+    def epsilon(
+        self, party: str, *, delta: float, study: str | None = None, relation: Relation = "replace-one"
+    ) -> float:
         """What that costs at `delta`."""
-        return _epsilon(self._history(party, study), delta)
+        return _epsilon(self._history(party, study), delta, relation)
 
     def n_releases(self, party: str, study: str | None = None) -> int:
         """How many answers the party has given."""
@@ -149,9 +156,9 @@ class Ledger:
             if math.isinf(limit):
                 continue
             history = self._history(release.party, study)
-            after = _epsilon((*history, (text, 1)), budget.delta)
+            after = _epsilon((*history, (text, 1)), budget.delta, budget.relation)
             if after > limit * _ROUNDING:
-                spent = _epsilon(history, budget.delta)
+                spent = _epsilon(history, budget.delta, budget.relation)
                 raise BudgetExceeded(
                     f"party {release.party!r}: this answer would bring epsilon {where} to {after:.4g} "
                     f"(at delta = {budget.delta:g}), over the limit of {limit:g}; {spent:.4g} is spent already. "
@@ -164,5 +171,5 @@ def _event(history: tuple[tuple[str, int], ...]) -> Event:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(history: tuple[tuple[str, int], ...], delta: float) -> float:
-    return epsilon_of(_event(history), delta)
+def _epsilon(history: tuple[tuple[str, int], ...], delta: float, relation: Relation) -> float:
+    return epsilon_of(_event(history), delta, relation=relation)
