@@ -57,11 +57,8 @@ def fit(
     asked = Study.read(study, known_methods=METHODS)
     model = method_of(asked, method=method, epsilon=epsilon)
     model.guarantee  # noqa: B018  # refuses bad settings before any file is read
-    files = _parse_parties(party or [], asked)
-    with working("reading"):
-        tables = {name: Table.from_file(path, asked.schema) for name, path in files.items()}
-        test_table = None if test is None else Table.from_file(test, asked.schema)
-    tell_counts(tables if test_table is None else {**tables, "the test data": test_table})
+    tables = read_parties(party or [], asked)
+    test_table = None if test is None else Table.from_file(test, asked.schema)
     if out_dir is not None:
         folder(out_dir)
     parties = Federation.from_tables(
@@ -122,6 +119,15 @@ def result_of(model: Method) -> dict[str, object]:
     )
     assert isinstance(result, dict)
     return dict(result)
+
+
+def read_parties(pairs: list[str], study: Study) -> dict[str, Table]:
+    """The tables of the parties given as NAME=FILE, and a word about what encoding did to them."""
+    files = _parse_parties(pairs, study)
+    with working("reading"):
+        tables = {name: Table.from_file(path, study.schema) for name, path in files.items()}
+    tell_counts(tables)
+    return tables
 
 
 def _parse_parties(pairs: list[str], study: Study) -> dict[str, Path]:

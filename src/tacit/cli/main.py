@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from tacit.cli import data, demo, fit, methods, plan, study
+from tacit.cli import audit, compare, data, demo, fit, methods, plan, reproduce, study
 from tacit.errors import TacitError, UserError
 
 app = typer.Typer(
@@ -22,6 +22,9 @@ app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("methods")(methods.methods)
 app.command("plan")(plan.plan)
+app.command("compare")(compare.compare_command)
+app.command("audit")(audit.audit_command)
+app.command("reproduce")(reproduce.reproduce)
 app.add_typer(study.app, name="study")
 app.add_typer(data.app, name="data")
 

@@ -25,6 +25,9 @@ from tacit.rand import Rng
 from tacit.secure.center import Center, EmbeddedCenter
 from tacit.wire import Value
 
+Opened = npt.NDArray[np.int64] | Mapping[str, Value]
+"""What becomes known in a round: the sum that the center opened, or what one party let go."""
+
 
 @dataclass
 class Given:
@@ -60,9 +63,7 @@ class Federation:
         self.labels: npt.NDArray[Any] = np.array(engine.schema.target.classes)
         self.traffic = Traffic()
         self.on_round: Callable[[int, str], None] | None = None  # told of each round, for progress
-        self.witness: list[npt.NDArray[np.generic] | Mapping[str, Value]] | None = (
-            None  # all that is opened, for audits
-        )
+        self.witness: list[Opened] | None = None  # all that is opened, for audits
         self._run = ""
         self._method = "ask"
 

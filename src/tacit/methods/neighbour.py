@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tacit.data.table import Table
+from tacit.federation.federation import Opened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,9 +18,12 @@ class Neighbours:
         first: the parties' tables.
         second: the same with one unit replaced.
         settings: the settings under which the difference shows best; they win over those of the audited method.
+        score: what an attacker would compute from all that was opened in a run, where a linear function of it is not
+            what tells the two apart; None leaves it to the audit to find one.
     """
 
     label: str
     first: Mapping[str, Table]
     second: Mapping[str, Table]
     settings: Mapping[str, object] = field(default_factory=dict)
+    score: Callable[[list[Opened]], float] | None = None

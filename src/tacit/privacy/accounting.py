@@ -7,6 +7,9 @@ best is taken. Each holds for adaptive compositions. Numbers lean towards privac
     Gaussian   mu**2 add up, exact profile; pure epsilon counts as `mu_of_pure` (Dong, Roth and Su 2022)
     zCDP       rho add up; a Gaussian is mu**2/2, pure is epsilon tanh(epsilon/2) (Bun and Steinke 2016; Steinke 2024)
     sampled    privacy loss distributions for add-remove (dp_accounting; Doroshenko et al. 2022)
+    (e, d)     counts as pure e but for a chance of d, and these chances add up: any pair of (e, d)-private outcomes is
+               a mixture, with weight d on the same coin, of an e-private pair and of anything (Kairouz, Oh
+               and Viswanath 2017)
 
 The noise multiplier of a Gaussian event is over the sensitivity *under the relation that is claimed*. Only inside
 `PoissonSampled` it is over the norm bound of one record's term, which is what adding or removing a record changes.
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from tacit.errors import SettingError
 from tacit.privacy.event import (
+    Approximate,
     Composed,
     DiscreteGaussian,
     Event,
@@ -48,6 +52,7 @@ _SPLITS = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)  # between two parts whose promi
 _NEXT_TO_NOTHING = 1e-12  # a guarantee's epsilon must be above 0, even for public values
 
 
+@lru_cache(maxsize=4096)
 def epsilon_of(event: Event, delta: float, *, relation: Relation = "replace-one") -> float:
     """The least epsilon that is proved for `event` at `delta`, which may be 0; infinity if nothing is.
 
@@ -56,7 +61,10 @@ def epsilon_of(event: Event, delta: float, *, relation: Relation = "replace-one"
     """
     if delta != 0:
         check_delta(delta)
-    return min(bound.epsilon(delta) for bound in _bounds(_sum_up(event, relation), relation))
+    costs = _sum_up(event, relation)
+    if costs.lost_delta > delta:
+        return math.inf
+    return min(bound.epsilon(delta - costs.lost_delta) for bound in _bounds(costs, relation))
 
 
 def delta_of(event: Event, epsilon: float, *, relation: Relation = "replace-one") -> float:
@@ -66,7 +74,8 @@ def delta_of(event: Event, epsilon: float, *, relation: Relation = "replace-one"
         The event is (epsilon, delta)-differentially private under `relation`.
     """
     check_epsilon(epsilon)
-    return min(1.0, *(bound.delta(epsilon) for bound in _bounds(_sum_up(event, relation), relation)), 1.0)
+    costs = _sum_up(event, relation)
+    return min(1.0, *(costs.lost_delta + bound.delta(epsilon) for bound in _bounds(costs, relation)), 1.0)
 
 
 def guarantee_of(event: Event, delta: float, unit: Unit, relation: Relation) -> Guarantee:
@@ -93,6 +102,7 @@ def noise_multiplier_for(
             raise SettingError(f"kind = {kind!r} is unknown; choose gaussian or discrete-gaussian")
 
 
+@lru_cache(maxsize=4096)
 def rho_for(epsilon: float, delta: float) -> float:
     """The largest rho whose zero-concentrated privacy implies (epsilon, delta), rounded down."""
     check_epsilon(epsilon)
@@ -155,6 +165,7 @@ class _Costs:
     pure_rho: float = 0.0  # the pure part, as concentrated privacy
     mu_squared: float = 0.0
     rho: float = 0.0
+    lost_delta: float = 0.0  # the chance that a part is not as private as the other numbers say
     sampled: Counter[PoissonSampled] = field(default_factory=Counter)  # how often
     is_private: bool = True
 
@@ -175,6 +186,9 @@ def _add(costs: _Costs, event: Event, count: int) -> None:
             costs.pure_epsilon += count * epsilon
             costs.pure_mu_squared += count * mu_of_pure(epsilon) ** 2
             costs.pure_rho += count * epsilon * math.tanh(epsilon / 2)
+        case Approximate(epsilon=epsilon, delta=delta):
+            _add(costs, Pure(epsilon=epsilon), count)
+            costs.lost_delta += count * delta
         case Gaussian(noise_multiplier=noise):
             costs.mu_squared += count / noise**2
         case DiscreteGaussian(noise_multiplier=noise):

@@ -29,6 +29,21 @@ class Pure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Approximate:
+    """A release that is (epsilon, delta)-differentially private, and of which nothing more is known."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _check_positive("Approximate.epsilon", self.epsilon)
+        if not 0 < self.delta < 1:
+            raise SettingError(
+                f"Approximate.delta = {self.delta} must lie in (0, 1); without a delta it is a Pure event"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Gaussian:
     """A vector with continuous Gaussian noise; `noise_multiplier` is the standard deviation over the L2 sensitivity."""
 
@@ -100,11 +115,14 @@ class NotPrivate:
     why: str
 
 
-Event = Free | Pure | Gaussian | DiscreteGaussian | Zcdp | PoissonSampled | Composed | Repeated | NotPrivate
+Event = (
+    Free | Pure | Approximate | Gaussian | DiscreteGaussian | Zcdp | PoissonSampled | Composed | Repeated | NotPrivate
+)
 
-_LEAVES: dict[str, type[Free | Pure | Gaussian | DiscreteGaussian | Zcdp | NotPrivate]] = {
+_LEAVES: dict[str, type[Free | Pure | Approximate | Gaussian | DiscreteGaussian | Zcdp | NotPrivate]] = {
     "free": Free,
     "pure": Pure,
+    "approximate": Approximate,
     "gaussian": Gaussian,
     "discrete-gaussian": DiscreteGaussian,
     "zcdp": Zcdp,

@@ -68,7 +68,7 @@ def forest_plot(rows: Sequence[CoefficientRow], *, figure_id: str) -> str:
         axes.set_axisbelow(True)
 
     words = "; ".join(f"{row.label}: {number(row.odds_ratio)}" for row in shown)
-    return _picture(
+    return picture(
         draw,
         figure_id=figure_id,
         title=title + (", with 95 % intervals" if with_intervals else ""),
@@ -98,7 +98,7 @@ def calibration_plot(metrics: Mapping[str, Metrics], *, figure_id: str) -> str:
         lower.set(xlabel="predicted probability", ylabel="% of records")
 
     errors = "; ".join(f"{label}: {number(m.expected_calibration_error, 3)}" for label, m in metrics.items())
-    return _picture(
+    return picture(
         draw,
         figure_id=figure_id,
         title="Calibration: do predicted probabilities come true?",
@@ -130,7 +130,7 @@ def roc_plot(metrics: Mapping[str, Metrics], *, figure_id: str) -> str:
         axes.legend(frameon=False, loc="lower right", fontsize=9)
 
     areas = "; ".join(f"{label}: {figures.auc:.3f}" for label, figures in curves.items())
-    return _picture(
+    return picture(
         draw,
         figure_id=figure_id,
         title="ROC curve (area under it)",
@@ -164,7 +164,7 @@ def spending_plot(parties: Sequence[PartyFacts], *, figure_id: str) -> str:
     )
     words = "; ".join(f"{p.name}: {short(p.epsilon) if p.is_private else 'not private'}" for p in shown)
     height = 1.0 + 0.3 * max(len(shown), 2)
-    return _picture(draw, figure_id=figure_id, title=title, description=f"Epsilon. {words}.", height=height)
+    return picture(draw, figure_id=figure_id, title=title, description=f"Epsilon. {words}.", height=height)
 
 
 def comparison_plot(bars: Sequence[Bar], *, figure_id: str) -> str:
@@ -196,7 +196,7 @@ def comparison_plot(bars: Sequence[Bar], *, figure_id: str) -> str:
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 
     words = "; ".join(f"{b.label}: accuracy {percent(m.accuracy)}, log-loss {number(m.log_loss, 3)}" for b, m in shown)
-    return _picture(
+    return picture(
         draw,
         figure_id=figure_id,
         title=f"Accuracy and log-loss of {plural(len(shown), 'method')}",
@@ -206,9 +206,10 @@ def comparison_plot(bars: Sequence[Bar], *, figure_id: str) -> str:
     )
 
 
-def _picture(
+def picture(
     draw: Callable[[Figure], None], *, figure_id: str, title: str, description: str, height: float, width: float = WIDTH
 ) -> str:
+    """What `draw` puts on a figure, under a title, as one `<svg>` element."""
     with drawing(figure_id):
         figure = Figure(figsize=(width, height), layout="constrained")
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")

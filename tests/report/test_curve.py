@@ -1,0 +1,22 @@
+"""Pictures against epsilon, and of audits."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from tacit.report.curve import Point, audit_plot, curve_plot
+
+
+def test_curves_are_one_svg_with_a_description_and_readable_ticks() -> None:
+    curves = {"a <b>": [Point(0.1, 0.3, 0.01), Point(1.0, 0.2, 0.01)], "c": [Point(0.1, 0.4, 0.0)]}
+    svg = curve_plot(curves, quantity="test error", lines={"plain fit": 0.1}, figure_id="x")
+    ElementTree.fromstring(svg)
+    assert "a &lt;b&gt;: 0.3 at 0.1" in svg
+    assert "mathdefault" not in svg
+    assert svg == curve_plot(curves, quantity="test error", lines={"plain fit": 0.1}, figure_id="x")
+
+
+def test_an_audit_shows_bounds_beside_claims() -> None:
+    svg = audit_plot([("as it is", 0.7, 1.0), ("half the noise", 1.5, 1.0)], figure_id="y")
+    ElementTree.fromstring(svg)
+    assert "half the noise: at least 1.50, claimed 1" in svg
