@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SLOW ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench docs clean
+.PHONY: help install demo test check bench audit docs clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -33,7 +33,10 @@ check: install ## format, lint, types and the fast tests
 	$(BIN)/python -m pytest -n 2 -m 'not slow' -q
 
 bench: install ## every benchmark, each printing its own ratios
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/audit.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+audit: install ## try to refute every method's promise; writes docs/audit.md
+	$(BIN)/python benchmarks/audit.py --out docs
 
 docs: install ## write the generated pages of docs/ from the docstrings
 	$(BIN)/python docs/build.py

@@ -16,8 +16,8 @@ from tacit.report.facts import HEADINGS
 
 DOCS = Path(__file__).parent
 COMMANDS = (
-    [], ["demo"], ["fit"], ["methods"], ["plan"], ["study"], ["study", "new"], ["data"], ["data", "list"],
-    ["data", "show"], ["data", "get"],
+    [], ["demo"], ["fit"], ["methods"], ["plan"], ["compare"], ["audit"], ["reproduce"], ["study"], ["study", "new"],
+    ["data"], ["data", "list"], ["data", "show"], ["data", "get"],
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 from tacit.methods import METHODS
 from tacit.studies import Study
 
-from .conftest import STUDY, Outcome, frame
+from .conftest import STUDY, Outcome, frame, parties
 
 Run = Callable[..., Outcome]
 
@@ -91,7 +91,20 @@ def test_data_list_and_show_and_an_unknown_name(run: Run, tmp_path: Path) -> Non
     assert "heart_disease" in done.err
 
 
-@pytest.mark.parametrize("command", [["demo"], ["fit"], ["methods"], ["plan"], ["study", "new"], ["data", "get"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["demo"],
+        ["fit"],
+        ["methods"],
+        ["plan"],
+        ["compare"],
+        ["audit"],
+        ["reproduce"],
+        ["study", "new"],
+        ["data", "get"],
+    ],
+)
 def test_help_has_examples(run: Run, command: list[str]) -> None:
     done = run(*command, "--help")
     assert done.status == 0
@@ -102,3 +115,66 @@ def test_help_has_examples(run: Run, command: list[str]) -> None:
 def test_no_command_shows_the_help(run: Run) -> None:
     done = run()
     assert "Learn together, tell nothing" in done.out + done.err
+
+
+def test_compare_gives_a_table_json_and_plots(run: Run, trial: Path) -> None:
+    arguments = ["compare", trial / "study.toml", *parties(trial), "--test", trial / "test.csv"]
+    chosen = ["--methods", "pooled,averaging", "--epsilons", "1,10", "--repeats", "3"]
+    done = run(*arguments, *chosen, "--out", trial / "cmp")
+    assert done.status == 0
+    assert "averaging" in done.out
+    assert "+-" in done.out
+    written = json.loads((trial / "cmp" / "comparison.json").read_text())
+    assert [(cell["method"], cell["epsilon"], cell["repeats"]) for cell in written["cells"]] == [
+        ("pooled", None, 1),
+        ("averaging", 1.0, 3),
+        ("averaging", 10.0, 3),
+    ]
+    assert all((trial / "cmp" / name).read_text().startswith("<svg") for name in ("accuracy.svg", "log_loss.svg"))
+    assert run(*arguments, *chosen, "--json").json["majority_rate"] > 0.4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilons", "0.1,much"], "'much' is not a number"),
+        (["--epsilons", ","], "names none"),
+        (["--epsilons", "0"], "epsilon = 0.0"),
+        (["--methods", "averagin"], "did you mean 'averaging'"),
+        (["--repeats", "1"], "no error bars"),
+    ],
+)
+def test_a_bad_comparison_is_one_line(run: Run, trial: Path, arguments: list[str], message: str) -> None:
+    done = run("compare", trial / "study.toml", *parties(trial), "--test", trial / "test.csv", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_audit_tells_a_bound_and_its_power(run: Run, tmp_path: Path) -> None:
+    done = run("audit", "averaging", "--runs", "60", "--out", tmp_path)
+    assert done.status == 0
+    assert "epsilon >=" in done.out
+    assert "half the noise" in done.out
+    assert (tmp_path / "audit.svg").read_text().startswith("<svg")
+    assert json.loads((tmp_path / "audit.json").read_text())["method"] == "averaging"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["averagin"], "did you mean 'averaging'"),
+        (["pooled"], "pooled has no epsilon to audit"),
+        (["averaging", "--runs", "3"], "too few"),
+        (["averaging", "--epsilon", "inf"], "no epsilon that could be audited"),
+    ],
+)
+def test_an_audit_that_cannot_be_made_says_why(run: Run, arguments: list[str], message: str) -> None:
+    done = run("audit", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_an_unknown_reproduction_is_named(run: Run) -> None:
+    done = run("reproduce", "patak")
+    assert (done.status, done.out) == (2, "")
+    assert "did you mean 'pathak'" in done.err
