@@ -17,7 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "make: $(PYTHON) not found; install Python 3.11 or say make PYTHON=/path/to/python" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip setuptools wheel hatchling editables
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev,all]'
 	@touch $(STAMP)
 
 demo: install ## several parties, exact and private methods side by side: a table and demo/report.html
@@ -33,6 +33,7 @@ check: install ## format, lint, types and the fast tests
 	$(BIN)/python -m pytest -n 2 -m 'not slow' -q
 
 bench: install ## every benchmark, each printing its own ratios
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[bench]'
 	for script in $(filter-out benchmarks/audit.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 audit: install ## try to refute every method's promise; writes docs/audit.md

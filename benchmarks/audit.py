@@ -18,9 +18,21 @@ from tacit.methods.audit import audit
 from tacit.report.curve import audit_plot
 
 # Every sound method at epsilon 1; Gaussian variants at a delta where few runs show much.
-SOUND: dict[str, list[dict[str, Any]]] = {"averaging": [{}, {"delta": 0.01}]}
-# What METHODS says is broken as printed, and what must be caught.
-PRINTED: dict[str, list[dict[str, Any]]] = {}
+SOUND: dict[str, list[dict[str, Any]]] = {
+    "averaging": [{}, {"delta": 0.01}],
+    "objective-perturbation": [{}, {"delta": 0.01}],
+    "functional-mechanism": [{}, {"delta": 0.01}],
+    "noisy-descent": [{"delta": 0.01}],
+    "ensemble": [{}, {"delta": 0.01}],
+    "hypothesis-transfer": [{}],
+    "ternary-descent": [{"delta": 0.01}],
+}
+# What is broken as printed, and must be caught.
+PRINTED: dict[str, list[dict[str, Any]]] = {
+    "objective-perturbation": [{"calibration": "paper"}],
+    "noisy-descent": [{"calibration": "paper", "delta": 0.01}],
+    "ternary-descent": [{"calibration": "paper", "delta": 0.01}],
+}
 
 HEAD = """# Audit
 

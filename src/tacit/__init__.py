@@ -13,8 +13,20 @@ from tacit.data.table import Table
 from tacit.errors import TacitError
 from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
-from tacit.methods import Averaging, Local, Pooled
+from tacit.methods import (
+    Averaging,
+    Ensemble,
+    FunctionalMechanism,
+    HypothesisTransfer,
+    Local,
+    NoisyDescent,
+    ObjectivePerturbation,
+    Pooled,
+    TernaryDescent,
+)
 from tacit.methods.file import load
+from tacit.methods.private_evaluation import PrivateEvaluation, evaluate_privately
+from tacit.methods.public_model import pretrain
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.ledger import Budget, Ledger
 from tacit.rand import Rng
@@ -26,17 +38,26 @@ __all__ = [
     "Binary",
     "Budget",
     "Categorical",
+    "Ensemble",
     "Federation",
+    "FunctionalMechanism",
     "Guarantee",
+    "HypothesisTransfer",
     "Ledger",
     "Local",
+    "NoisyDescent",
     "Numeric",
+    "ObjectivePerturbation",
     "Policy",
     "Pooled",
+    "PrivateEvaluation",
     "Rng",
     "Schema",
     "Table",
     "TacitError",
     "Target",
+    "TernaryDescent",
+    "evaluate_privately",
     "load",
+    "pretrain",
 ]

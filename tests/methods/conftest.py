@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tacit import Federation, Policy
+from tacit.methods import METHODS
 
-EVERYTHING = Policy(not_private=["pooled", "local", "averaging"])
+EVERYTHING = Policy(not_private=list(METHODS))
 
 
 def make_data(n: int = 300, d: int = 4, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

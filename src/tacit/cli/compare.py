@@ -21,6 +21,9 @@ from tacit.report.plain import plain
 from tacit.studies.compare import Comparison, compare
 from tacit.studies.study import Study
 
+# Methods that need nothing but the study and its parties.
+DEFAULTS = ("pooled", "local", "averaging", "objective-perturbation", "functional-mechanism", "noisy-descent")
+
 
 def compare_command(
     study: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="The study file.")],
@@ -29,7 +32,7 @@ def compare_command(
         list[str] | None, typer.Option("--party", metavar="NAME=FILE", help="A party and its CSV or Parquet file.")
     ] = None,
     methods: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Methods; the default is all that fit the study.")
+        str, typer.Option(metavar="A,B,...", help="Methods; the default is all that need no further data.")
     ] = "",
     epsilons: Annotated[
         str, typer.Option(metavar="E,E,...", help="Epsilons of the private methods.")
@@ -49,7 +52,7 @@ def compare_command(
       tacit compare study.toml --party a=a.csv --party b=b.csv --test test.csv --methods averaging --epsilons 0.1,1
     """
     asked = Study.read(study, known_methods=METHODS)
-    names = [name.strip() for name in methods.split(",") if name.strip()] or ["pooled", "local", "averaging"]
+    names = [name.strip() for name in methods.split(",") if name.strip()] or list(DEFAULTS)
     levels = [number(level) for level in epsilons.split(",") if level.strip()]
     if not levels:
         raise SettingError(f"--epsilons {epsilons!r} names none; give numbers such as 0.1,1")

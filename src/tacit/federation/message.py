@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from tacit import wire
@@ -49,6 +50,7 @@ class Question:
         )
 
     @staticmethod
+    @lru_cache(maxsize=4)  # thousands of simulated parties get the very same bytes; arrays in them are read-only
     def decode(message: bytes) -> Question:
         """The question in `message`; a `WireError` if it is none."""
         match wire.decode(message):
@@ -65,6 +67,7 @@ class Question:
         raise WireError("a message is not a question")
 
 
+@lru_cache(maxsize=4)
 def question_digest(message: bytes) -> str:
     """The name of a question: the SHA-256 of its bytes."""
     return hashlib.sha256(message).hexdigest()

@@ -7,13 +7,46 @@ from collections.abc import Mapping
 
 from tacit.errors import SettingError
 from tacit.methods.averaging import Averaging
+from tacit.methods.ensemble import Ensemble
+from tacit.methods.functional_mechanism import FunctionalMechanism
+from tacit.methods.hypothesis_transfer import HypothesisTransfer
 from tacit.methods.local import Local
 from tacit.methods.method import Learned, Method
+from tacit.methods.noisy_descent import NoisyDescent
+from tacit.methods.objective_perturbation import ObjectivePerturbation
 from tacit.methods.pooled import Pooled
+from tacit.methods.ternary_descent import TernaryDescent
 
-__all__ = ["METHODS", "Averaging", "Learned", "Local", "Method", "Pooled", "make"]
+__all__ = [
+    "METHODS",
+    "Averaging",
+    "Ensemble",
+    "FunctionalMechanism",
+    "HypothesisTransfer",
+    "Learned",
+    "Local",
+    "Method",
+    "NoisyDescent",
+    "ObjectivePerturbation",
+    "Pooled",
+    "TernaryDescent",
+    "make",
+]
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (Pooled, Local, Averaging)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        Pooled,
+        Local,
+        Averaging,
+        ObjectivePerturbation,
+        FunctionalMechanism,
+        NoisyDescent,
+        Ensemble,
+        HypothesisTransfer,
+        TernaryDescent,
+    )
+}
 
 
 def make(name: str, settings: Mapping[str, object] | None = None) -> Method:

@@ -52,7 +52,7 @@ def minimiser_norm_bound(l2_mean: float, radius: float, n_classes: int = 2) -> f
     _check_classes(n_classes)
     bound = math.sqrt(2 * math.log(n_classes) / l2_mean) * _UP
     for _ in range(1000):
-        smaller = _gradient_norm(bound, radius, n_classes) / l2_mean * _UP
+        smaller = gradient_norm(bound, radius, n_classes) / l2_mean * _UP
         if not smaller < bound * (1 - 1e-12):
             break
         bound = smaller
@@ -82,7 +82,7 @@ def minimiser_sensitivity(n_records: int, l2_mean: float, radius: float, n_class
         raise SettingError(f"n_records = {n_records} must be at least 1")
     bound = minimiser_norm_bound(l2_mean, radius, n_classes)
     binary = n_classes == 2
-    diameter = gradient_diameter(bound, radius) if binary else 2 * _gradient_norm(bound, radius, n_classes)
+    diameter = gradient_diameter(bound, radius) if binary else 2 * gradient_norm(bound, radius, n_classes)
     by_record = diameter / n_records / l2_mean * _UP
     return min(by_record, party_sensitivity(l2_mean, radius, n_classes))
 
@@ -96,7 +96,7 @@ def party_sensitivity(l2_mean: float, radius: float, n_classes: int = 2) -> floa
     return 2 * minimiser_norm_bound(l2_mean, radius, n_classes)
 
 
-def _gradient_norm(bound: float, radius: float, n_classes: int) -> float:
+def gradient_norm(bound: float, radius: float, n_classes: int) -> float:
     """The largest gradient norm of a record where ||w|| <= bound.
 
     Binary: R sigma(R B). Softmax: ||p - e_y|| <= sqrt 2 (1 - p_y), and two scores differ by at most sqrt 2 R B, hence

@@ -1,0 +1,236 @@
+"""Functional mechanism: a quadratic that stands for the loss is released once, with noise; its minimum is the model.
+
+Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that solves
+Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
+          the coordinator or with each other. Nobody is trusted with data, with a statistic or with the noise
+Travels   coordinator -> party: the plan (epsilon, sizes, bounds). Party -> center: its two sums (t, A) with its share
+          of the noise, in three sealed envelopes. Center -> coordinator: their total
+Revealed  the noisy totals of t and A, and the model, which follows from them, to everybody; the numbers of records
+          n_j, which the replace-one relation leaves public
+Privacy   sound: Pure(epsilon), or DiscreteGaussian calibrated to (epsilon, delta); one record, replace-one. paper:
+          NotPrivate
+Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
+          feature of fixed value, so that R^2 = radius^2 + 1
+Cost      one round; k features with the constant: a party sends 3 x 32 bytes for each of k + k (k+1)/2 numbers (C k for
+          the first k with C > 2 classes); one pass over its records; the coordinator decomposes a k x k matrix
+Paper     Du, Li and Li 2019, OFAA, after Zhang et al. 2012. Sound departs from it: the sums of all parties are released
+          once, under one noise (theirs are perturbed by each party, anew in each round, so that T rounds cost T
+          epsilon), the constant of degree 0 takes no budget, noise is for rows of bounded L2 norm, and eigenvalues that
+          noise has made negative are set to 0 and a ridge added, both without a look at data (theirs may have no
+          minimum). `calibration="paper"` is Algorithm 3 for a fixed number of rounds: Laplace(9 d / (2 epsilon)) on
+          degree 1 as printed, Laplace(3 d^2 / (4 epsilon)) on degree 2, which is not printed, by the same rule. Where
+          the noisy quadratic is indefinite, the document says nothing: a party then tells its stationary point
+
+The quadratic, its noise and their proof are in `methods.quadratic_sum`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.schema import Schema
+from tacit.data.table import Table
+from tacit.errors import SettingError
+from tacit.federation.federation import Federation
+from tacit.federation.reply import Noised, Sealed
+from tacit.federation.step import step
+from tacit.methods.method import Learned, Method
+from tacit.methods.neighbour import Neighbours
+from tacit.methods.quadratic_sum import MARGIN, Plan, event_of, statistics
+from tacit.methods.setting import check_choice, check_colluders, check_l2, check_privacy, required_radius
+from tacit.privacy.event import Event, NotPrivate
+from tacit.privacy.noise import discrete_laplace
+from tacit.rand import Rng
+
+Floats = npt.NDArray[np.float64]
+
+_CONSTANT = 1.0  # the value of the intercept's feature
+_WHY_PAPER = "FunctionalMechanism as the paper prints it"
+
+
+@step("functional-mechanism/sums", version=1)
+def noisy_sums(table: Table, *, rng: Rng, **arguments: Any) -> Sealed:
+    """This party's t and A, noised and sealed."""
+    plan = Plan(**arguments)
+    plan.check(table)
+    vector = plan.pack(*statistics(table, plan.constant))
+    addends, start = [], 0
+    for grid in plan.grids:
+        addends.append(grid.to_grid(vector[start : start + grid.total.dimension], rng=rng))
+        start += grid.total.dimension
+    return Sealed(addend=np.concatenate(addends), event=plan.event(), n_parties=plan.n_parties)
+
+
+@step("functional-mechanism/paper", version=1)
+def paper_model(table: Table, *, rng: Rng, epsilon: float, l2: float, constant: float, round_number: int) -> Noised:
+    """The document's local step: perturb this party's own quadratic, and tell where its gradient is zero."""
+    t, A = statistics(table, constant)
+    d, C = table.n_columns, table.n_classes
+    # l_1''(0) / 2! = 1/8 in (34); softmax at equal scores has 1 / (2 C). A monomial w_i w_j, i < j, has the factor 2.
+    M = A / (8 if C == 2 else 2 * C) * (2 - np.eye(len(A)))
+    rows, columns = np.triu_indices(len(A))
+    if math.isfinite(epsilon):
+        first, second = paper_scales(d, epsilon)
+        t = t + laplace(first, t.shape, rng=rng)
+        M[rows, columns] += laplace(second, rows.shape, rng=rng)
+    Q = np.triu(M) + np.triu(M).T + l2 * np.eye(len(A))
+    theta = np.linalg.lstsq(Q, np.atleast_2d(t).T, rcond=None)[0].T
+    return Noised({"theta": theta}, NotPrivate(why=_WHY_PAPER))
+
+
+def paper_scales(n_features: int, epsilon: float) -> tuple[float, float]:
+    """The scales of the document's noise on degree 1, (35), and on degree 2 by its rule 2 (J + 1) max ||.||_1 [R]."""
+    return 9 * n_features / (2 * epsilon), 6 * n_features**2 / 8 / epsilon
+
+
+def laplace(scale: float, shape: tuple[int, ...], *, rng: Rng) -> Floats:
+    """Laplace noise, for the document's calibration only: its floats are not fit for a private release."""
+    return discrete_laplace(2.0**30, shape, rng=rng) * (scale * 2.0**-30)
+
+
+class FunctionalMechanism(Method):
+    """The minimum of a quadratic that stands for the loss, released once with noise; nobody is trusted.
+
+    Args:
+        epsilon: the promise; infinity adds no noise and promises nothing.
+        delta: None for pure epsilon-differential privacy (spherical Laplace noise), or a probability (Gaussian noise).
+        l2: regularisation of the sum over all records, 1/C of scikit-learn; None takes a public rule (`default_l2`).
+        fit_intercept: whether to learn an intercept, as a penalised feature.
+        colluders: how many parties may pool what they know; None means 1 (every party knows its own share of the
+            noise), or 0 if there is one party.
+        rounds: how often the document's algorithm is run over; more than 1 only with calibration="paper".
+        calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
+    """
+
+    name = "functional-mechanism"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        l2: float | None = None,
+        fit_intercept: bool = True,
+        colluders: int | None = None,
+        rounds: int = 1,
+        calibration: Literal["sound", "paper"] = "sound",
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.colluders = colluders
+        self.rounds = rounds
+        self.calibration = calibration
+
+    def event(self) -> Event:
+        """What one run costs each record; needs no data."""
+        return NotPrivate(why=_WHY_PAPER) if self.calibration == "paper" else event_of(self.epsilon, self.delta)
+
+    @classmethod
+    def worst_neighbours(cls) -> list[Neighbours]:
+        """A lone record turned by 120 degrees, which moves t and A together as far as they go; and a label."""
+        schemas = {d: Schema.of_arrays(d, ["0", "1"], norm_bound=1.0) for d in (1, 2)}
+
+        def party(*x: float, label: int = 1) -> Table:
+            return Table.from_arrays(np.array([x]), [label], schemas[len(x)])
+
+        turned = party(-0.5, math.sqrt(0.75))
+        pairs = {
+            "a turned record": (party(1.0, 0.0), turned, party(0.0, 0.0)),
+            "a flipped label": (party(1.0, label=0), party(1.0, label=1), party(0.0)),
+        }
+        settings = {"fit_intercept": False, "colluders": 0}
+        return [
+            Neighbours(label=label, first={"a": a, "b": quiet}, second={"a": b, "b": quiet}, settings=settings)
+            for label, (a, b, quiet) in pairs.items()
+        ]
+
+    def plan(self, parties: Federation) -> Plan:
+        """The public plan of a run with these parties."""
+        sizes = parties.sizes.values()
+        constant = _CONSTANT if self.fit_intercept else 0.0
+        colluders = min(1, len(sizes) - 1) if self.colluders is None else self.colluders
+        check_colluders(colluders, len(sizes))
+        return Plan(
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            n_total=sum(sizes),
+            n_parties=len(sizes),
+            colluders=colluders,
+            n_features=parties.schema.n_columns,
+            n_classes=parties.schema.n_classes,
+            radius=required_radius(parties.schema, "FunctionalMechanism", constant),
+            constant=constant,
+        )
+
+    def _check_settings(self) -> None:
+        check_privacy(self.epsilon, self.delta)
+        check_l2(self.l2, zero=True)
+        check_choice("calibration", self.calibration, ("sound", "paper"))
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1:
+            raise SettingError(f"rounds = {self.rounds!r} must be a whole number, 1 or more")
+        if self.rounds > 1 and self.calibration != "paper":
+            raise SettingError(
+                f"rounds = {self.rounds} would spend epsilon {self.rounds} times on the same sums; leave it at 1, or "
+                f"look at the document's algorithm with calibration='paper'"
+            )
+
+    def _learn(self, parties: Federation) -> Learned:
+        if self.calibration == "paper":
+            theta = self._paper(parties)
+        else:
+            plan = self.plan(parties)
+            t, A = plan.unpack(parties.sum(noisy_sums, **asdict(plan)))
+            theta = minimum(t, plan.curvature * A, default_l2(plan) if self.l2 is None else float(self.l2))
+        d = parties.schema.n_columns
+        intercept = theta[:, d] * _CONSTANT if self.fit_intercept else np.zeros(len(theta))
+        return Learned(coef=theta[:, :d], intercept=intercept)
+
+    def _paper(self, parties: Federation) -> Floats:
+        """Algorithm 3: the average of the parties' models by size, of the last round."""
+        sizes = parties.sizes
+        theta = np.zeros(0)
+        for k in range(self.rounds):
+            replies: Any = parties.ask(
+                paper_model,
+                epsilon=float(self.epsilon),
+                l2=float(self.l2 or 0.0),
+                constant=_CONSTANT if self.fit_intercept else 0.0,
+                round_number=k,
+            )
+            theta = np.sum([sizes[name] * reply["theta"] for name, reply in replies.items()], axis=0)
+        return theta / sum(sizes.values())
+
+
+def minimum(t: Floats, H: Floats, l2: float) -> Floats:
+    """argmin w'H_+ w/2 + (l2/2) ||w||^2 - t.w for each row of t; H_+ is H with its negative eigenvalues set to 0.
+
+    The shortest one, where there are several.
+    """
+    values, vectors = np.linalg.eigh(H)
+    curvature = np.maximum(values, 0.0) + l2
+    known = curvature > 1e-12 * curvature.max(initial=0.0)
+    theta: Floats = (t @ vectors[:, known] / curvature[known]) @ vectors[:, known].T
+    return theta
+
+
+def default_l2(plan: Plan) -> float:
+    """A regularisation that balances bias against noise: a rule of public numbers, so it costs nothing.
+
+    In the model's equation (curvature A + l2) w = t the noise has the variance s^2 = s_t^2 + (curvature ||w|| s_A)^2/2
+    a coordinate, where a model that gives rows of norm R a margin of 4 has ||w|| = 4/R. In a direction of curvature n h
+    it costs s^2 h / (2 (n h + l2)^2) in mean loss, at most s^2 / (8 n l2), and about half of that over a spectrum of
+    several decades; the penalty costs (l2 / (2 n)) ||w||^2. Over k directions the sum is least at l2 = s R sqrt(k /
+    128). Never below 1, scikit-learn's default.
+    """
+    if math.isinf(plan.epsilon):
+        return 1.0
+    s_t, s_A = plan.noise_stds
+    s = math.hypot(s_t, plan.curvature * MARGIN / plan.radius * s_A / math.sqrt(2))
+    return max(1.0, s * plan.radius * math.sqrt(plan.width / 128))

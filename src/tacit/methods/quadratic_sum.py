@@ -1,0 +1,194 @@
+"""The quadratic that stands for the loss: two sums over all records, and the noise that they are released with.
+
+The loss ln(1 + e^-m), m = w.u, u = y x, is replaced by ln 2 - m/2 + h m^2/2, and the sum of losses by h w'Aw/2 - t.w,
+t = sum u/2, A = sum x x' (softmax, at equal scores: t_c = sum (1[y=c] - 1/C) x and curvature 4 h / C). h = 0.153 is
+the least-squares slope of sigma(m) - 1/2 on [-4, 4], probabilities from 2 % to 98 %; the h = 1/4 of a Taylor
+expansion, as in the document, is right near m = 0 only.
+
+Proof. Let a = ||x||^2, b = ||x'||^2 and p = u.u' for a record and its replacement, and q = 1/2. Then
+    ||dt||^2 = (q/2) (a + b - 2p),    ||dA||_F^2 = a^2 + b^2 - 2p^2.
+Softmax: ||dt||^2 = (1 - 1/C)(a + b) - 2 x.x' (1[y=y'] - 1/C), which is at most the same with q = 2 (1 - 1/C) and
+p = x.x' if y = y', p = -|x.x'| if not. For every p both grow with a and b, so that a = b = R^2, p = R^2 cos is worst:
+    ||dt||^2 <= q R^2 (1 - cos),      ||dA||_F^2 <= 2 R^4 (1 - cos^2).
+A is sent as its upper triangle, off the diagonal times sqrt 2, whose L2 norm is the Frobenius norm.
+Pure: t and A are released under epsilon_t + epsilon_A = epsilon, for ||dt|| <= sqrt(2q) R and ||dA|| <= sqrt 2 R^2.
+Gaussian: (t, A sqrt(q/2) / R) is released as one vector. Its difference squared is at most q R^2 (1 - cos + 1 - cos^2),
+which is largest at cos = -1/2, so that its sensitivity is 3/2 sqrt(q) R. For t alone it would be sqrt 2 sqrt(q) R: a
+record cannot move both most at once, and A comes at 6 % more noise.
+Floats: summing m terms errs by at most gamma_m times the sum of the terms' norms (Higham 2002, section 3.1); that is
+added to the sensitivity twice. The grid's noise is for the sum of both (`privacy.grid`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.table import BLOCK_ROWS, Table
+from tacit.errors import PolicyRefusal
+from tacit.privacy.accounting import rho_for
+from tacit.privacy.event import Event, NotPrivate, Pure
+from tacit.privacy.grid import NoiseGrid, VectorSum, concentrated_event, exact_grid, gaussian_grid, pure_grid
+
+Floats = npt.NDArray[np.float64]
+
+SLOPE = 0.1532041248239362
+"""h: the integral of m (sigma(m) - 1/2) over that of m^2, both on [-4, 4]."""
+
+MARGIN = 4.0
+"""The margin of a row of norm R in a model as one expects it, ||w|| = 4/R."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The public arguments of one run: all that a party needs, and enough to check what its answer will cost.
+
+    `colluders` is how many parties may pool what they know. `constant` 0 means no intercept.
+    """
+
+    epsilon: float
+    delta: float | None
+    n_total: int
+    n_parties: int
+    colluders: int
+    n_features: int
+    n_classes: int
+    radius: float
+    constant: float
+
+    @property
+    def width(self) -> int:
+        """k, the features with the constant."""
+        return self.n_features + (self.constant != 0)
+
+    @property
+    def n_linear(self) -> int:
+        """How many numbers t has."""
+        return self.width if self.n_classes == 2 else self.width * self.n_classes
+
+    @property
+    def n_square(self) -> int:
+        """How many numbers A has."""
+        return self.width * (self.width + 1) // 2
+
+    @property
+    def curvature(self) -> float:
+        """What A is multiplied by in the quadratic: h, or 4 h / C."""
+        return SLOPE if self.n_classes == 2 else 4 * SLOPE / self.n_classes
+
+    @property
+    def spread(self) -> float:
+        """q of the proof."""
+        return 0.5 if self.n_classes == 2 else 2 * (1 - 1 / self.n_classes)
+
+    @property
+    def _rounding(self) -> float:
+        """How far float sums may be off, relative to the sum of the terms' norms, for both neighbours together."""
+        return 2 * (BLOCK_ROWS + self.n_total / BLOCK_ROWS + self.n_parties + 16) * 2.0**-52 * self.n_total
+
+    @property
+    def square_unit(self) -> float:
+        """What A is divided by before its noise is drawn: R sqrt(2/q) where it shares one noise with t."""
+        return self.radius * math.sqrt(2 / self.spread) if self.delta is not None else 1.0
+
+    @property
+    def linear_share(self) -> float:
+        """The share of a pure epsilon that t has.
+
+        The noise of t has variance Delta_t^2 (n_t + 1) / epsilon_t^2 a coordinate; that of A enters the model's
+        equation curvature A w = t with ||w|| = 4/R, as (curvature ||w||)^2 / 2 of its own. The sum of both is least
+        if the shares are as the cube roots of the two.
+        """
+        of_t = 2 * self.spread * self.radius**2 * (self.n_linear + 1)
+        of_A = (self.curvature * MARGIN * self.radius) ** 2 * (self.n_square + 1)
+        return 1 / (1 + math.cbrt(of_A / of_t))
+
+    @cached_property
+    def grids(self) -> tuple[NoiseGrid, ...]:
+        """Where the sums are rounded to, and what noise each party adds: of t and A, or of both in one."""
+        R, q = self.radius, self.spread
+        if self.delta is not None and math.isfinite(self.epsilon):
+            joint = self._sum(self.n_linear + self.n_square, 1.5 * math.sqrt(q) * R, R * max(1.0, R / self.square_unit))
+            return (gaussian_grid(joint, epsilon=self.epsilon, delta=self.delta),)
+        totals = (
+            self._sum(self.n_linear, math.sqrt(2 * q) * R, R),
+            self._sum(self.n_square, math.sqrt(2) * R**2, R**2 / self.square_unit),
+        )
+        if math.isinf(self.epsilon):
+            return tuple(exact_grid(total) for total in totals)
+        shares = (self.linear_share * self.epsilon, (1 - self.linear_share) * self.epsilon)
+        return tuple(pure_grid(total, epsilon=share) for total, share in zip(totals, shares, strict=True))
+
+    def _sum(self, dimension: int, sensitivity: float, term: float) -> VectorSum:
+        """`term` bounds the norm of one record's contribution."""
+        return VectorSum(
+            dimension=dimension,
+            sensitivity=sensitivity * (1 + 1e-12) + self._rounding * term,
+            value_bound=1.01 * self.n_total * term,
+            n_parties=self.n_parties,
+            colluders=self.colluders,
+        )
+
+    @property
+    def noise_stds(self) -> tuple[float, float]:
+        """The standard deviation of the noise on an entry of t, and on one on the diagonal of A."""
+        return self.grids[0].noise_std, self.grids[-1].noise_std * self.square_unit
+
+    def event(self) -> Event:
+        """What the opened sums cost one record."""
+        return event_of(self.epsilon, self.delta)
+
+    def pack(self, t: Floats, A: Floats) -> Floats:
+        """t, and the upper triangle of A in its unit, off the diagonal times sqrt 2."""
+        rows, columns = np.triu_indices(self.width)
+        return np.concatenate(
+            [t.ravel(), A[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2)) / self.square_unit]
+        )
+
+    def unpack(self, opened: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """t of shape (1, k) or (C, k) and A from the opened integers: the inverse of `pack` and rounding."""
+        parts, start = [], 0
+        for grid in self.grids:
+            parts.append(grid.from_grid(opened[start : start + grid.total.dimension]))
+            start += grid.total.dimension
+        flat = np.concatenate(parts)
+        rows, columns = np.triu_indices(self.width)
+        A = np.zeros((self.width, self.width))
+        A[rows, columns] = flat[self.n_linear :] * np.where(rows == columns, 1.0, math.sqrt(0.5)) * self.square_unit
+        return flat[: self.n_linear].reshape(-1, self.width), np.triu(A) + np.triu(A, 1).T
+
+    def check(self, table: Table) -> None:
+        """Refuse a plan that is not true of this party's table: the noise would be sized for another one."""
+        radius = table.schema.radius
+        facts_hold = (
+            radius is not None
+            and math.hypot(radius, self.constant) <= self.radius * (1 + 1e-12)
+            and table.n_records <= self.n_total
+            and (self.n_features, self.n_classes) == (table.n_columns, table.n_classes)
+            and 0 <= self.colluders < self.n_parties
+        )
+        if not facts_hold:
+            raise PolicyRefusal("the plan's sizes, columns or bounds do not fit this party's table")
+
+
+def statistics(table: Table, constant: float) -> tuple[Floats, Floats]:
+    """t and A of a party's records, in one pass: t of shape (k,), or (C, k) for more than two classes."""
+    k, C = table.n_columns + (constant != 0), table.n_classes
+    t, A = np.zeros(k if C == 2 else (C, k)), np.zeros((k, k))
+    for X, y in table.blocks():
+        rows = np.column_stack([X, np.full(len(X), constant)]) if constant else X
+        labels = y - 0.5 if C == 2 else (np.eye(C)[y] - 1 / C).T
+        t += labels @ rows
+        A += rows.T @ rows
+    return t, A
+
+
+def event_of(epsilon: float, delta: float | None) -> Event:
+    """What sums with such noise cost each record."""
+    if math.isinf(epsilon):
+        return NotPrivate(why="epsilon is infinite: no noise is added")
+    return Pure(epsilon=epsilon) if delta is None else concentrated_event(rho_for(epsilon, delta))
