@@ -1,6 +1,6 @@
 """Try to refute every promise, and see that half the noise, and the documents' mistakes, would be noticed.
 
-    python benchmarks/audit.py [--runs 6000] [--out docs]
+    python benchmarks/audit.py [--runs 3000] [--out docs]
 
 Writes audit.md and audit.svg. Exit status 1 if a sound method is refuted, or if something that must be flagged is not.
 """
@@ -19,28 +19,31 @@ from tacit.report.curve import audit_plot
 
 # Every sound method at epsilon 1; Gaussian variants at a delta where few runs show much.
 SOUND: dict[str, list[dict[str, Any]]] = {
-    "averaging": [{}, {"delta": 0.01}],
-    "objective-perturbation": [{}, {"delta": 0.01}],
-    "functional-mechanism": [{}, {"delta": 0.01}],
-    "noisy-descent": [{"delta": 0.01}],
-    "ensemble": [{}, {"delta": 0.01}],
+    "averaging": [{}, {"delta": 0.1}],
+    "objective-perturbation": [{}, {"delta": 0.1}],
+    "functional-mechanism": [{}, {"delta": 0.1}],
+    "noisy-descent": [{"delta": 0.1}],
+    "ensemble": [{}, {"delta": 0.1}],
     "hypothesis-transfer": [{}],
-    "ternary-descent": [{"delta": 0.01}],
+    "ternary-descent": [{"delta": 0.1}],
 }
+# No pair of records reaches these methods' bounds in all statistics at once: it takes more runs to see half the noise.
+RUNS = {("functional-mechanism", "sound", None): 4, ("objective-perturbation", "sound", None): 2}
 # What is broken as printed, and must be caught.
 PRINTED: dict[str, list[dict[str, Any]]] = {
     "objective-perturbation": [{"calibration": "paper"}],
-    "noisy-descent": [{"calibration": "paper", "delta": 0.01}],
-    "ternary-descent": [{"calibration": "paper", "delta": 0.01}],
+    "noisy-descent": [{"calibration": "paper", "delta": 0.1}],
+    "ternary-descent": [{"calibration": "paper", "delta": 0.1}],
 }
 
 HEAD = """# Audit
 
-Written by `make audit`. Each method runs {runs:,} times on each of two neighbouring federations, chosen so that it
-tells them apart as well as it ever can; from all that was opened a lower bound on epsilon is computed that holds with
-confidence 99.9 %. Claimed is epsilon = 1 (Gaussian variants: at delta = 0.01). A bound above 1 refutes the claim. A
-bound below 1 does not prove it: the proofs are in the methods' files. The last column shows that the audit would
-notice: the same method with half its noise must be flagged.
+Written by `make audit`. Each method runs {runs:,} times (pure `functional-mechanism` four times as often, pure
+`objective-perturbation` twice) on each of two neighbouring federations, chosen so that it tells them apart as well as it
+ever can; from all that was opened a lower bound on epsilon is computed that holds with confidence 99.9 %. Claimed is
+epsilon = 1 (Gaussian variants: at delta = 0.1). A bound above 1 refutes the claim. A bound below 1 does not prove it:
+the proofs are in the methods' files. The last column shows that the audit would notice: the same method with half its
+noise must be flagged.
 
 | method | settings | epsilon is at least | verdict | with half the noise | noticed |
 |---|---|---|---|---|---|
@@ -53,7 +56,7 @@ def words(settings: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=6000)
+    parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--only", default="", help="methods, separated by commas")
     arguments = parser.parse_args()
@@ -65,7 +68,8 @@ def main() -> int:
                 if name not in chosen:
                     continue
                 start = time.perf_counter()
-                result = audit(make(name, {"epsilon": 1.0, **settings}), runs=arguments.runs, power=kind == "sound")
+                runs = arguments.runs * RUNS.get((name, kind, settings.get("delta")), 1)
+                result = audit(make(name, {"epsilon": 1.0, **settings}), runs=runs, power=kind == "sound")
                 flagged = not result.passes
                 half = f"{result.epsilon_at_half:.2f}" if kind == "sound" else ""
                 noticed = ("yes" if result.has_power else "NO") if kind == "sound" else ""

@@ -83,7 +83,7 @@ def main() -> None:
             scores.append(float(np.mean(model.predict(X_test[seen]) == y_test[seen])))
         print(
             f"{name:40} epsilon {epsilon:<5g} accuracy {np.mean(scores):.4f} (least {min(scores):.4f})  "
-            f"{np.mean(seconds):6.1f} s, processor {np.mean(busy):5.1f} s = {np.mean(busy) / local:.1f} x the local fits",
+            f"{np.mean(seconds):6.1f} s, processor {np.mean(busy):5.1f} s, {np.mean(busy) / local:.1f} x local fits",
             flush=True,
         )
 

@@ -25,8 +25,10 @@ from tacit.methods import (
     TernaryDescent,
 )
 from tacit.methods.file import load
+from tacit.methods.local_classifier import assign_local_classifier, register_local_classifier
 from tacit.methods.private_evaluation import PrivateEvaluation, evaluate_privately
 from tacit.methods.public_model import pretrain
+from tacit.models.network import register_module
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.ledger import Budget, Ledger
 from tacit.rand import Rng
@@ -57,7 +59,10 @@ __all__ = [
     "TacitError",
     "Target",
     "TernaryDescent",
+    "assign_local_classifier",
     "evaluate_privately",
     "load",
     "pretrain",
+    "register_local_classifier",
+    "register_module",
 ]

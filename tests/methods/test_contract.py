@@ -36,12 +36,28 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"rounds": 3, "calibration": "paper"},
         {"epsilon": math.inf},
     ],
-    "ensemble": [{"public": ROWS}, {"public": ROWS, "delta": 1e-6}, {"public": ROWS, "epsilon": math.inf}],
+    "ensemble": [
+        {"public": ROWS},
+        {"public": ROWS, "delta": 1e-6},
+        {"public": ROWS, "noise": "isotropic"},
+        {"public": ROWS, "release": "minimiser", "labels": "vote"},
+        {"release": "minimiser", "labels": "avg"},
+        {"public": ROWS, "calibration": "paper"},
+        {"public": ROWS, "epsilon": math.inf},
+    ],
     "hypothesis-transfer": [
         {"public": ROWS, "target": TARGET},
+        {"strategy": "average", "delta": 1e-6},
+        {"strategy": "average", "calibration": "paper"},
         {"public": ROWS, "target": TARGET, "epsilon": math.inf},
     ],
-    "ternary-descent": [{"layers": (3,), "rounds": 4}, {"layers": (3,), "rounds": 4, "epsilon": math.inf}],
+    "ternary-descent": [
+        {"layers": (5,), "rounds": 3, "q": 0.2},
+        {"layers": (5,), "rounds": 3, "q": 0.2, "compression": "none"},
+        {"layers": (5,), "rounds": 3, "mechanism": "gumbel"},
+        {"layers": (5,), "rounds": 3, "q": 0.2, "calibration": "paper"},
+        {"layers": (5,), "rounds": 3, "q": 0.2, "epsilon": math.inf},
+    ],
 }
 CASES = [
     pytest.param(name, settings, id=f"{name}-{i}") for name, all_ in SETTINGS.items() for i, settings in enumerate(all_)

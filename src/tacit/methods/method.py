@@ -12,7 +12,7 @@ import textwrap
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,7 +31,7 @@ from tacit.federation.federation import Federation, Given
 from tacit.methods.coefficient import coefficient_rows
 from tacit.methods.neighbour import Neighbours
 from tacit.models.inference import Inference
-from tacit.privacy.accounting import epsilon_for, epsilon_of, rho_for
+from tacit.privacy.accounting import epsilon_for, epsilon_of, guarantee_of, rho_for
 from tacit.privacy.event import Composed, Event
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
 from tacit.report.facts import HEADINGS, FitFacts, PartyFacts, RunFacts, Traffic
@@ -87,8 +87,8 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         """What one run promises; needs no data."""
         self._check_settings()
         delta = float(getattr(self, "delta", None) or 0.0)
-        epsilon = self._as_asked(epsilon_of(self.event(), delta, relation=self.relation))
-        return Guarantee(epsilon=epsilon, delta=delta, unit=self.unit, relation=self.relation)
+        promised = guarantee_of(self.event(), delta, self.unit, self.relation)
+        return replace(promised, epsilon=self._as_asked(promised.epsilon), delta=delta)
 
     def _as_asked(self, epsilon: float) -> float:
         """The epsilon that was asked for, where the accountant's differs from it by its rounding alone."""

@@ -43,8 +43,8 @@ CREATE INDEX IF NOT EXISTS release_by_study ON release (party, study);
 class Budget:
     """The most that a party's records may cost, at probability `delta`, in one study and in all studies.
 
-    `relation` is the one under which the party counts, whatever a study states: an event is a fact about what was
-    drawn, and the accountant tells its cost under either.
+    `relation` is the one under which the party counts sampled events, whose cost the accountant tells under either;
+    replace-one, the default, is the stricter. Other events are stated for the relation of their method.
     """
 
     epsilon_per_study: float = math.inf
