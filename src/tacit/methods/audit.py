@@ -92,7 +92,7 @@ def audit(
     """
     if not math.isfinite(getattr(method, "epsilon", math.inf)):
         raise SettingError(f"{method.name} states no epsilon that could be audited; give a finite one")
-    pairs = type(method).worst_neighbours()
+    pairs = neighbours_of(method)
     if not pairs:
         raise SettingError(f"{method.name} names no neighbours to be audited on")
     noises = (1.0, 0.5) if power else (1.0,)
@@ -107,7 +107,7 @@ def audit(
         entry = Audited(
             neighbours=pairs[pair].label,
             noise=noise,
-            claimed=claimed.get_params()["epsilon"],
+            claimed=pairs[pair].claimed or claimed.get_params()["epsilon"],
             delta=delta,
             finding=finding,
         )
@@ -118,6 +118,12 @@ def audit(
         as_it_is=tuple(audited[1.0]),
         half_the_noise=tuple(audited.get(0.5, ())),
     )
+
+
+def neighbours_of(method: Method) -> list[Neighbours]:
+    """The pairs on which the method is audited, as its calibration asks."""
+    kind = type(method)
+    return kind.printed_neighbours() if getattr(method, "calibration", None) == "paper" else kind.worst_neighbours()
 
 
 def _prepared(method: Method, pair: Neighbours, noise: float) -> Method:
@@ -161,7 +167,7 @@ def _collect(
 
 def _outcomes(kind: type[Method], settings: dict[str, Any], pair: int, noise: float, side: int, runs: int) -> Floats:
     """What an attacker sees of `runs` runs on one side of a pair, a run a row."""
-    neighbours = kind.worst_neighbours()[pair]
+    neighbours = neighbours_of(kind(**settings))[pair]
     method = _prepared(kind(**settings), neighbours, noise)
     tables = neighbours.first if side == 0 else neighbours.second
     parties = Federation.from_tables(tables, policy=Policy(not_private=[kind.name]))

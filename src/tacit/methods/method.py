@@ -114,6 +114,11 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         """Pairs of neighbouring federations that this method can tell apart as well as it ever can, for audits."""
         return []
 
+    @classmethod
+    def printed_neighbours(cls) -> list[Neighbours]:
+        """The same for the calibration that a document prints: pairs that bring its mistake out."""
+        return cls.worst_neighbours()
+
     def fit(self, parties: Federation) -> Self:
         """Learn from the parties; returns self."""
         if not isinstance(parties, Federation):

@@ -20,6 +20,7 @@ class Neighbours:
         settings: the settings under which the difference shows best; they win over those of the audited method.
         score: what an attacker would compute from all that was opened in a run, where a linear function of it is not
             what tells the two apart; None leaves it to the audit to find one.
+        claimed: the epsilon that a document claims for one run under these settings, where it is not `epsilon`.
     """
 
     label: str
@@ -27,3 +28,4 @@ class Neighbours:
     second: Mapping[str, Table]
     settings: Mapping[str, object] = field(default_factory=dict)
     score: Callable[[list[Opened]], float] | None = None
+    claimed: float | None = None

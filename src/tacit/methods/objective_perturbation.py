@@ -133,6 +133,29 @@ class ObjectivePerturbation(Method):
         return type(self)(**self.get_params() | {"epsilon": least + high})
 
     @classmethod
+    def printed_neighbours(cls) -> list[Neighbours]:
+        """A label, read through the unperturbed intercept: sum sigma(w.x + a) + l2 a is the sum of the labels."""
+        schema = Schema.of_arrays(1, ["0", "1"], norm_bound=1.0)
+        X, l2 = np.linspace(-1.0, 1.0, 12)[:, None], 0.1
+        labels = [1, 0] * 6
+
+        def score(opened: list[Opened]) -> float:
+            w, a = np.asarray(dict(opened[0])["theta"])
+            return float(expit(X[:, 0] * w + a).sum() + l2 * a)
+
+        first, second = (Table.from_arrays(X, [*labels[:-1], last], schema) for last in (0, 1))
+        quiet = Table.from_arrays(np.zeros((2, 1)), [0, 1], schema)
+        return [
+            Neighbours(
+                label="a label behind the unperturbed intercept",
+                first={"a": first, "b": quiet},
+                second={"a": second, "b": quiet},
+                settings={"l2": l2, "fit_intercept": True},
+                score=score,
+            )
+        ]
+
+    @classmethod
     def worst_neighbours(cls) -> list[Neighbours]:
         """A record mirrored on an axis, among many that hold the model where it gets both versions wrong.
 

@@ -47,7 +47,7 @@ import pandas as pd
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.errors import NotConverged, PolicyRefusal, SettingError
-from tacit.federation.federation import Federation
+from tacit.federation.federation import Federation, Opened
 from tacit.federation.reply import Noised
 from tacit.federation.step import step
 from tacit.methods.method import Learned, Method
@@ -296,6 +296,29 @@ class TernaryDescent(Method):
         return [
             Neighbours(label=label, first={"a": a, "b": quiet}, second={"a": b, "b": quiet}, settings=settings)
             for label, (a, b) in pairs.items()
+        ]
+
+    @classmethod
+    def printed_neighbours(cls) -> list[Neighbours]:
+        """One record or two, read off the size of the noise: its printed scale falls with the number drawn."""
+        d, epsilon = 30, 0.005
+        schema = Schema.of_arrays(d, ["0", "1"], norm_bound=1.0)
+        one, two = (Table.from_arrays(np.zeros((m, d)), np.arange(m) % 2, schema) for m in (1, 2))
+
+        def score(opened: list[Opened]) -> float:
+            return float(np.abs(unpack(dict(opened[0]), 2 * (d + 1))).sum())
+
+        settings = {"layers": (), "rounds": 1, "q": 1.0, "compression": "none", "epsilon": epsilon}
+        claimed = 3 * 2 * (d + 1) * epsilon  # 3 n epsilon for n values with their fresh noise
+        return [
+            Neighbours(
+                label="a record more, by the scale",
+                first={"a": one, "b": one},
+                second={"a": two, "b": one},
+                settings=settings,
+                score=score,
+                claimed=claimed,
+            )
         ]
 
     @property
