@@ -1,4 +1,4 @@
-"""A small audit of every method: no promise is refuted, and what is wrong as printed is. `make audit` is the full one."""
+"""A small audit of every method: no promise is refuted, what is wrong as printed is. `make audit` is the full one."""
 
 from __future__ import annotations
 
