@@ -27,7 +27,8 @@ def methods(
         print(json.dumps({name: method.headings() for name, method in METHODS.items()}))
         return
     table = Table(show_lines=True)
-    for column in ("method", "privacy", "trust", "cost"):
+    table.add_column("method", no_wrap=True)
+    for column in ("privacy", "trust", "cost"):
         table.add_column(column, overflow="fold")
     for name, method in METHODS.items():
         headings = method.headings()
