@@ -10,9 +10,10 @@ from tacit import wire
 from tacit.errors import CenterError
 from tacit.rand import Rng
 from tacit.secure.center import EmbeddedCenter, Node
-from tacit.secure.envelope import seal
+from tacit.secure.envelope import Label, seal
 
 RNG = Rng.seeded(5)
+LABEL = Label(context="q", party="a", n_parties=1)
 
 
 def sealed(
@@ -20,7 +21,9 @@ def sealed(
 ) -> dict[str, list[bytes]]:
     n = len(addends) if n is None else n
     return {
-        party: seal(np.array(addend, dtype=np.int64), (context, party, n), center.keys, rng=RNG)
+        party: seal(
+            np.array(addend, dtype=np.int64), Label(context=context, party=party, n_parties=n), center.keys, rng=RNG
+        )
         for party, addend in addends.items()
     }
 
@@ -64,19 +67,27 @@ def test_an_envelope_of_another_question_or_party_is_refused() -> None:
         center.open_sum("q", {"a": envelopes["b"], "b": envelopes["a"]})
 
 
+def test_what_is_sealed_for_a_program_is_never_opened() -> None:
+    center = EmbeddedCenter()
+    label = Label(context="q", party="a", n_parties=1, use="curvature")
+    with pytest.raises(CenterError, match="sealed its part as 'curvature', not for opening"):
+        center.open_sum("q", {"a": seal(np.array([1]), label, center.keys, rng=RNG)})
+
+
 def test_an_envelope_for_another_key_or_altered_does_not_open() -> None:
     node = Node(0)
-    foreign = seal(np.array([1]), ("q", "a", 1), [bytes(PrivateKey.generate().public_key)] * 3, rng=RNG)
+    foreign = seal(np.array([1]), LABEL, [bytes(PrivateKey.generate().public_key)] * 3, rng=RNG)
     with pytest.raises(CenterError, match="sealed for another key, or altered"):
         node.partial_sum("q", {"a": foreign[0]})
-    own = bytearray(seal(np.array([1]), ("q", "a", 1), [node.public_key] * 3, rng=RNG)[0])
+    own = bytearray(seal(np.array([1]), LABEL, [node.public_key] * 3, rng=RNG)[0])
     own[-1] ^= 1
     with pytest.raises(CenterError, match="sealed for another key, or altered"):
         node.partial_sum("q", {"a": bytes(own)})
 
 
 @pytest.mark.parametrize(
-    "contents", [None, {"context": "q"}, {"context": "q", "party": "a", "n_parties": 1, "pair": np.zeros(3)}]
+    "contents",
+    [None, {"context": "q"}, {"context": "q", "party": "a", "n_parties": 1, "use": "open", "pair": np.zeros(3)}],
 )
 def test_garbage_in_an_envelope_is_refused(contents: wire.Value) -> None:
     node = Node(0)
@@ -95,4 +106,4 @@ def test_addends_of_different_lengths_and_an_empty_sum_are_refused() -> None:
 
 def test_fewer_than_three_keys_are_refused() -> None:
     with pytest.raises(CenterError, match="3 nodes; 2 keys"):
-        seal(np.array([1]), ("q", "a", 1), EmbeddedCenter().keys[:2], rng=RNG)
+        seal(np.array([1]), LABEL, EmbeddedCenter().keys[:2], rng=RNG)

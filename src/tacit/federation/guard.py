@@ -23,7 +23,7 @@ from tacit.federation.reply import Disclosed, Noised, Public, Reply, Sealed
 from tacit.federation.step import Step, find_step
 from tacit.privacy.ledger import Ledger, Release
 from tacit.rand import Rng
-from tacit.secure.envelope import seal
+from tacit.secure.envelope import Label, seal
 from tacit.wire import Value
 
 
@@ -116,9 +116,10 @@ class Guard:
                 return "public", dict(value)
             case Disclosed(value=value):
                 return "disclosed", dict(value)
-            case Sealed(addend=addend, n_parties=n_parties):
+            case Sealed(addend=addend, n_parties=n_parties, use=use):
+                label = Label(context=digest, party=self.name, n_parties=n_parties, use=use)
                 flat = np.ascontiguousarray(addend, dtype=np.int64).ravel()
-                envelopes: list[Value] = list(seal(flat, (digest, self.name, n_parties), keys, rng=self.rng))
+                envelopes: list[Value] = list(seal(flat, label, keys, rng=self.rng))
                 return "sealed", {"envelopes": envelopes, "shape": list(addend.shape)}
 
     def _log_refusal(self, message: bytes, question: Question, refusal: Refused) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.event import Event, Free, NotPrivate
+from tacit.secure.envelope import OPEN
 from tacit.wire import Value
 
 Values = Mapping[str, Value]
@@ -35,12 +36,15 @@ class Sealed:
     Attributes:
         addend: this party's vector.
         event: the cost of the opened sum.
-        n_parties: how many parties the noise counts on; the center opens no sum over fewer.
+        n_parties: how many parties the noise counts on; the center uses no sum over fewer.
+        use: `OPEN`, or the name under which the center keeps the sum, unopened, for its programs; the event then says
+            what those programs will open.
     """
 
     addend: npt.NDArray[np.int64]
     event: Event
     n_parties: int
+    use: str = OPEN
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Protocol
 from nacl.public import PrivateKey
 
 from tacit.errors import CenterError
-from tacit.secure.envelope import unseal
+from tacit.secure.envelope import OPEN, unseal
 from tacit.secure.share import N_NODES, Ints, Words, add, join
 
 Envelopes = Mapping[str, Sequence[bytes]]  # party -> one envelope for each node
@@ -65,11 +65,14 @@ class Node:
         total: Words | None = None
         for party, envelope in envelopes.items():
             contents = unseal(envelope, self._key)
-            if (contents.context, contents.party) != (context, party):
+            label = contents.label
+            if (label.context, label.party) != (context, party):
                 raise CenterError(f"the envelope of party {party!r} belongs to another question or party")
-            if contents.n_parties > len(parties):
+            if label.use != OPEN:
+                raise CenterError(f"party {party!r} sealed its part as {label.use!r}, not for opening")
+            if label.n_parties > len(parties):
                 raise CenterError(
-                    f"party {party!r} lets a sum over {contents.n_parties} parties be opened; {len(parties)} are in it"
+                    f"party {party!r} lets a sum over {label.n_parties} parties be opened; {len(parties)} are in it"
                 )
             if total is not None and total.shape != contents.pair.shape:
                 raise CenterError(f"party {party!r} sent {contents.pair.shape[1]} numbers, others {total.shape[1]}")

@@ -17,32 +17,41 @@ from tacit.errors import CenterError, WireError
 from tacit.rand import Rng
 from tacit.secure.share import N_NODES, Ints, Words, split
 
+OPEN = "open"  # the use of an addend whose sum is opened
+
 
 @dataclass(frozen=True, kw_only=True)
-class Contents:
-    """What one node finds in an envelope.
+class Label:
+    """What a party binds to its shares: nodes do nothing else with them.
 
     Attributes:
         context: the question that the addend answers; only addends of one context are added up.
         party: who sealed it.
-        n_parties: the sum may be opened over no fewer parties than this.
-        pair: the node's pair of shares.
+        n_parties: the sum is used over no fewer parties than this.
+        use: `OPEN`, or the name under which the nodes keep the sum, unopened, for programs that read that name.
     """
 
     context: str
     party: str
     n_parties: int
+    use: str = OPEN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What one node finds in an envelope: its pair of shares, and what it may do with them."""
+
+    label: Label
     pair: Words
 
 
-def seal(addend: Ints, label: tuple[str, str, int], keys: Sequence[bytes], *, rng: Rng) -> list[bytes]:
-    """One envelope for each node of the center; `label` is (context, party, n_parties)."""
+def seal(addend: Ints, label: Label, keys: Sequence[bytes], *, rng: Rng) -> list[bytes]:
+    """One envelope for each node of the center."""
     if len(keys) != N_NODES:
         raise CenterError(f"a center has {N_NODES} nodes; {len(keys)} keys were given")
-    context, party, n_parties = label
     envelopes = []
     for key, pair in zip(keys, split(addend, rng=rng), strict=True):
-        contents = wire.encode({"context": context, "party": party, "n_parties": n_parties, "pair": pair})
+        contents = wire.encode({**vars(label), "pair": pair})
         envelopes.append(bytes(SealedBox(PublicKey(key)).encrypt(contents)))
     return envelopes
 
@@ -58,8 +67,13 @@ def unseal(envelope: bytes, key: PrivateKey) -> Contents:
     except (CryptoError, WireError, TypeError) as error:
         raise CenterError("an envelope does not open: it was sealed for another key, or altered") from error
     match contents:
-        case {"context": str(context), "party": str(party), "n_parties": int(n), "pair": np.ndarray() as pair} if (
-            pair.dtype == np.uint64 and pair.ndim == 3 and pair.shape[::2] == (2, 2)
-        ):
-            return Contents(context=context, party=party, n_parties=n, pair=pair.view(np.uint64))
+        case {
+            "context": str(context),
+            "party": str(party),
+            "n_parties": int(n),
+            "use": str(use),
+            "pair": np.ndarray() as pair,
+        } if pair.dtype == np.uint64 and pair.ndim == 3 and pair.shape[::2] == (2, 2):
+            label = Label(context=context, party=party, n_parties=n, use=use)
+            return Contents(label=label, pair=pair.view(np.uint64))
     raise CenterError("an envelope opens to something that is not a pair of shares")
