@@ -134,7 +134,7 @@ class Table:
         else:
             columns = {name: X[:, j] for j, name in enumerate(schema.feature_names)}
             encoded = schema.encode({**columns, schema.target.name: y}, "the arrays")
-        return cls._of_encoded("arrays", schema, encoded)
+        return cls.from_encoded("arrays", schema, encoded)
 
     @classmethod
     def from_frame(
@@ -147,7 +147,7 @@ class Table:
         if not len(frame):
             raise DataError(f"{name} has column names but no records")
         columns: Mapping[str, NDArray[Any]] = {column: np.asarray(frame[column]) for column in needed}
-        return cls._of_encoded(name, schema, schema.encode(columns, name))
+        return cls.from_encoded(name, schema, schema.encode(columns, name))
 
     @classmethod
     def from_file(cls, path: str | Path, schema: Schema, *, ignore: Sequence[str] = ()) -> Table:
@@ -195,8 +195,15 @@ class Table:
             lambda: sum(table.counts.rows_clipped for table in tables),
         )
 
+    def take(self, rows: ArrayLike, name: str) -> Table:
+        """A table of the rows at these positions, in their order; a position may come again."""
+        X, y = self.arrays()
+        chosen = np.asarray(rows, dtype=np.intp)
+        return self.from_encoded(name, self.schema, Encoded(X[chosen], y[chosen], {}, 0, 0))
+
     @classmethod
-    def _of_encoded(cls, name: str, schema: Schema, encoded: Encoded) -> Table:
+    def from_encoded(cls, name: str, schema: Schema, encoded: Encoded) -> Table:
+        """A table of records that the schema has encoded."""
         X, y = encoded.X, encoded.y
         if not len(y):
             raise DataError(

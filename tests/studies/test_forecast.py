@@ -1,0 +1,84 @@
+"""Forecasts: what is rehearsed is what the run then gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.data.feature import Numeric, Target
+from tacit.data.schema import Schema
+from tacit.data.synthetic import synthetic_table
+from tacit.errors import SettingError
+from tacit.federation.federation import Federation
+from tacit.rand import Rng
+from tacit.studies.forecast import forecast
+from tacit.studies.run import method_of
+from tacit.studies.study import PrivacyRequest, Study
+
+SCHEMA = Schema(tuple(Numeric(f"x{k}", -1, 1) for k in range(4)), Target("y", ("no", "yes")), norm_bound=1.0)
+STUDY = Study(
+    name="toy",
+    purpose="Does a rehearsal tell the run?",
+    schema=SCHEMA,
+    method="functional-mechanism",
+    privacy=PrivacyRequest(epsilon=1.0, delta=1e-6),
+)
+SIZES = {"a": 3000, "b": 1000, "c": 500}
+
+
+def test_rounds_bytes_and_accuracy_are_those_of_the_run() -> None:
+    population = synthetic_table(SCHEMA, 20_000, accuracy=0.85, rng=Rng.seeded(7))
+    public = population.take(np.arange(8000), "public")
+    told = forecast(STUDY, SIZES, epsilons=[0.05], public=public)
+    assert [f.epsilon for f in told.forecasts] == [0.05, 1.0]
+    strict, usual = told.forecasts
+    rows = np.split(np.arange(8000, 12_500), np.cumsum(list(SIZES.values()))[:-1])
+    parties = Federation.from_tables(
+        {name: population.take(part, name) for name, part in zip(SIZES, rows, strict=True)}
+    )
+    test = population.take(np.arange(12_500, 20_000), "test")
+    models = [method_of(STUDY).fit(parties) for _ in range(5)]
+    assert usual.rounds == models[0].n_rounds_
+    assert usual.n_bytes == pytest.approx(models[0].facts_.traffic.bytes_total, rel=0.05)
+    assert usual.accuracy.mean == pytest.approx(np.mean([model.score(test) for model in models]), abs=0.02)
+    assert usual.is_useful
+    assert strict.accuracy.mean < usual.accuracy.mean < told.exact_accuracy + 0.01
+
+
+def test_a_study_that_is_too_small_is_called_useless() -> None:
+    told = forecast(replace(STUDY, privacy=PrivacyRequest(epsilon=0.01, delta=1e-6)), {"a": 20, "b": 20}, repeats=3)
+    (found,) = told.forecasts
+    assert not found.is_useful
+    assert "made-up records" in told.rehearsed_on
+
+
+def test_an_exact_method_has_one_forecast() -> None:
+    told = forecast(replace(STUDY, method="pooled", privacy=None), SIZES, epsilons=[0.1, 1], repeats=2)
+    assert [f.epsilon for f in told.forecasts] == [np.inf]
+    assert told.forecasts[0].loss_of_accuracy == pytest.approx(0, abs=0.01)
+    assert told.curve() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"sizes": {}}, "each party at least one record"),
+        ({"sizes": {"a": 0}}, "each party at least one record"),
+        ({"repeats": 1}, "repeats = 1 gives no error bars"),
+        ({"plain_accuracy": 1.0}, "accuracy = 1.0 must lie between"),
+        ({"method": "ensemble"}, "ensemble cannot be rehearsed from a study file alone"),
+    ],
+)
+def test_what_cannot_be_rehearsed_is_refused(changes: dict[str, object], match: str) -> None:
+    with pytest.raises(SettingError, match=match):
+        forecast(STUDY, **{"sizes": SIZES, "repeats": 2} | changes)  # type: ignore[arg-type]
+
+
+def test_public_records_must_fit_the_study() -> None:
+    other = Schema((Numeric("z", 0, 1),), Target("y", ("no", "yes")))
+    with pytest.raises(SettingError, match="other columns than the study"):
+        forecast(STUDY, SIZES, public=synthetic_table(other, 100, rng=Rng.seeded(1)))
+    with pytest.raises(SettingError, match="10 public records are too few"):
+        forecast(STUDY, SIZES, public=synthetic_table(SCHEMA, 10, rng=Rng.seeded(1)))
