@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SLOW ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench audit docs clean
+.PHONY: help install demo test check bench peers audit docs clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,10 @@ check: install ## format, lint, types and the fast tests
 bench: install ## every benchmark, each printing its own ratios
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[bench]'
 	for script in $(filter-out benchmarks/audit.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+peers: ## an environment for peers that need other versions than ours
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --requirement benchmarks/peers/requirements.txt
 
 audit: install ## try to refute every method's promise; writes docs/audit.md
 	$(BIN)/python benchmarks/audit.py --out docs

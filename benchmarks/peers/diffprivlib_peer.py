@@ -1,0 +1,80 @@
+"""diffprivlib's logistic regression, in an environment of its own: it needs an older scikit-learn than ours.
+
+`make peers` makes that environment. This file is both sides: imported, it starts a worker there; run there, it fits.
+Rows have norm at most 1 and data_norm is 1: for longer rows diffprivlib adds too little noise.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import subprocess
+import sys
+import tempfile
+import warnings
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+PYTHON = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
+
+
+def diffprivlib_scores(
+    X: Floats, y: npt.NDArray[np.int64], X_test: Floats, *, epsilon: float, delta: float, seed: int
+) -> Floats:
+    """Log odds on the test rows of its default model; it promises pure epsilon, and delta is not used."""
+    worker = _worker(_file(X, y))
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(json.dumps({"epsilon": epsilon, "seed": seed}) + "\n")
+    worker.stdin.flush()
+    answer = json.loads(worker.stdout.readline())
+    scores: Floats = X_test @ np.array(answer["coef"]) + answer["intercept"]
+    return scores
+
+
+_files: dict[int, str] = {}
+
+
+def _file(X: Floats, y: npt.NDArray[np.int64]) -> str:
+    if id(X) not in _files:
+        with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as file:
+            np.savez(file, X=X, y=y)
+        _files[id(X)] = file.name
+        atexit.register(Path(file.name).unlink, missing_ok=True)
+    return _files[id(X)]
+
+
+@lru_cache(maxsize=1)
+def _worker(path: str) -> subprocess.Popen[str]:
+    if not PYTHON.exists():
+        raise SystemExit(f"{PYTHON} is missing; run `make peers` first, or leave diffprivlib out with --methods")
+    worker = subprocess.Popen(
+        [str(PYTHON), __file__, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    atexit.register(worker.kill)
+    return worker
+
+
+def serve(path: str) -> None:
+    """Fit once for each line of standard input."""
+    from diffprivlib.models import LogisticRegression
+
+    warnings.simplefilter("ignore")
+    stored = np.load(path)
+    X, y = stored["X"], stored["y"]
+    for line in sys.stdin:
+        asked = json.loads(line)
+        model = LogisticRegression(epsilon=asked["epsilon"], data_norm=1.0, random_state=asked["seed"]).fit(X, y)
+        print(json.dumps({"coef": model.coef_[0].tolist(), "intercept": float(model.intercept_[0])}), flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
