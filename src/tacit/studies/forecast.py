@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.data.synthetic import synthetic_table
 from tacit.data.table import Table
@@ -26,7 +27,8 @@ from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
 _TEST_RECORDS = 10_000  # made-up ones, beyond the parties'
-_LEAST_PUBLIC = 50  # records, of which half are measured on
+_TEST_SHARE = 0.2  # of public records
+_LEAST_PUBLIC = 50  # records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,23 +94,35 @@ def forecast(
         on_run: told before each rehearsal: how many are done, of how many, and what runs.
     """
     _check(sizes, repeats)
-    tables, test, source = _records(study, sizes, public, plain_accuracy)
+    if public is not None:
+        _check_public(study, public)
     levels = _levels(study, method, epsilons)
     for epsilon in levels:  # refuses what is wrong before anything runs
         method_of(study, method=method, epsilon=epsilon).guarantee  # noqa: B018
     policy = Policy(not_private=list(METHODS))
-    exact = METHODS["pooled"](l2=1.0).fit(Federation.from_tables(tables, policy=policy)).score(test)
-    majority = float(test.class_counts.max() / test.n_records)
-    forecasts = []
-    for k, epsilon in enumerate(levels):
-        runs = []
-        for repeat in range(repeats):
+    exact, majority = [], []
+    runs: list[list[_Run]] = [[] for _ in levels]
+    for repeat in range(repeats):
+        rng = Rng.seeded(repeat)
+        if public is None:
+            tables, test = _made_up(study, sizes, plain_accuracy, rng)
+        else:
+            tables, test = _drawn(public, sizes, rng)
+        parties = Federation.from_tables(tables, policy=policy, study=study.name)
+        exact.append(METHODS["pooled"](l2=1.0).fit(parties).score(test))
+        majority.append(test.class_counts.max() / test.n_records)
+        for k, epsilon in enumerate(levels):
             if on_run is not None:
-                on_run(k * repeats + repeat, len(levels) * repeats, "" if epsilon is None else f"epsilon {epsilon:g}")
-            model = method_of(study, method=method, epsilon=epsilon)
-            runs.append(_rehearse(model, Federation.from_tables(tables, policy=policy, study=study.name), test))
-        forecasts.append(_summary(runs, exact, majority))
-    return Outlook(forecasts=tuple(forecasts), exact_accuracy=exact, majority_rate=majority, rehearsed_on=source)
+                words = "" if epsilon is None else f"epsilon {epsilon:g}"
+                on_run(repeat * len(levels) + k, len(levels) * repeats, words)
+            runs[k].append(_rehearse(method_of(study, method=method, epsilon=epsilon), parties, test))
+    exact_accuracy, majority_rate = float(np.mean(exact)), float(np.mean(majority))
+    return Outlook(
+        forecasts=tuple(_summary(each, exact_accuracy, majority_rate) for each in runs),
+        exact_accuracy=exact_accuracy,
+        majority_rate=majority_rate,
+        rehearsed_on=_source(public, plain_accuracy),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,26 +170,30 @@ def _levels(study: Study, method: str | None, epsilons: Sequence[float]) -> list
     return [*sorted({*own, *epsilons})] or [None]
 
 
-def _records(
-    study: Study, sizes: Mapping[str, int], public: Table | None, plain_accuracy: float
-) -> tuple[dict[str, Table], Table, str]:
-    """Records for each party, others to measure on, and where they come from."""
-    rng = Rng.seeded(0)
+def _made_up(study: Study, sizes: Mapping[str, int], plain_accuracy: float, rng: Rng) -> tuple[dict[str, Table], Table]:
+    """Made-up records for each party, and others to measure on."""
     n = sum(sizes.values())
+    population = synthetic_table(study.schema, n + _TEST_RECORDS, accuracy=plain_accuracy, rng=rng)
+    return _cut(population, np.arange(n), sizes), population.take(np.arange(n, n + _TEST_RECORDS), "test records")
+
+
+def _drawn(public: Table, sizes: Mapping[str, int], rng: Rng) -> tuple[dict[str, Table], Table]:
+    """Public records for each party, drawn with replacement, and others to measure on."""
+    order = rng.child("order").permutation(public.n_records)
+    kept = int((1 - _TEST_SHARE) * public.n_records)
+    draws = rng.child("draws").generator().integers(kept, size=sum(sizes.values()))
+    return _cut(public, order[draws], sizes), public.take(order[kept:], "test records")
+
+
+def _cut(population: Table, rows: npt.NDArray[np.int64], sizes: Mapping[str, int]) -> dict[str, Table]:
+    parts = np.split(rows, np.cumsum(list(sizes.values()))[:-1])
+    return {name: population.take(part, name) for name, part in zip(sizes, parts, strict=True)}
+
+
+def _source(public: Table | None, plain_accuracy: float) -> str:
     if public is None:
-        population = synthetic_table(study.schema, n + _TEST_RECORDS, accuracy=plain_accuracy, rng=rng.child("made up"))
-        rows, test = np.arange(n), population.take(np.arange(n, n + _TEST_RECORDS), "made-up test records")
-        source = f"made-up records of the study's shape, of which the best model predicts {plain_accuracy:.0%}"
-    else:
-        _check_public(study, public)
-        order = rng.child("halves").permutation(public.n_records)
-        half = public.n_records // 2
-        population, test = public, public.take(order[half:], "public test records")
-        rows = order[:half][rng.child("draws").generator().integers(half, size=n)]
-        source = f"{half:,} public records drawn again and again, measured on {public.n_records - half:,} others"
-    cuts = np.cumsum(list(sizes.values()))[:-1]
-    tables = {name: population.take(part, name) for name, part in zip(sizes, np.split(rows, cuts), strict=True)}
-    return tables, test, source
+        return f"made-up records of the study's shape, of which the best model predicts {plain_accuracy:.0%}"
+    return f"{public.n_records:,} public records, drawn again and again, each time without a fifth to measure on"
 
 
 def _check(sizes: Mapping[str, int], repeats: int) -> None:
