@@ -203,7 +203,7 @@ def test_gaussian_shares_are_exact_integers() -> None:
         ({"dimension": 0}, "dimension = 0"),
         ({"sensitivity": 0.0}, "sensitivity = 0.0"),
         ({"value_bound": math.inf}, "value_bound = inf"),
-        ({"colluders": 7}, "colluders = 7 of n_parties = 7"),
+        ({"colluders": 7}, "colluders = 7 of the 7 parties in a sum"),
         ({"colluders": -1}, "colluders = -1"),
     ],
 )
@@ -226,3 +226,16 @@ def test_bounds_that_do_not_fit_are_refused() -> None:
         concentrated_grid(TOTAL, rho=0)
     with pytest.raises(SettingError, match="releases = 0"):
         gaussian_grid(TOTAL, epsilon=1.0, delta=1e-6, releases=0)
+
+
+def test_noise_for_a_quorum_is_that_of_the_parties_that_must_be_there() -> None:
+    few = replace(TOTAL, quorum=TOTAL.n_parties - 2)
+    assert few.honest == TOTAL.honest - 2
+    for of_all, of_few in (
+        (pure_grid(TOTAL, epsilon=1.0), pure_grid(few, epsilon=1.0)),
+        (concentrated_grid(TOTAL, rho=0.1), concentrated_grid(few, rho=0.1)),
+    ):
+        assert of_few.event() == of_all.event()
+        assert of_few.noise_std > of_all.noise_std  # if all of them come after all
+    with pytest.raises(SettingError, match="quorum = 8 must be at least 1 and at most n_parties = 7"):
+        replace(TOTAL, quorum=8)

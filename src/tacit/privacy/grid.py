@@ -2,7 +2,8 @@
 
 A *grid* turns a party's float vector into integers, noise inside (`to_grid`), and the opened sum of them back into
 floats (`from_grid`). The integers of all parties are added exactly, by a secure sum; what opening the sum costs is
-`event()`. Of the parties, `colluders` may pool what they know: the noise of the others suffices.
+`event()`. Of the parties in the sum, `colluders` may pool what they know: the noise of the others suffices. Where a sum
+may be opened without some parties, `quorum` says how many are in it at least.
 
     pure_grid           spherical Laplace shares and a dither                   Pure(epsilon)
     gaussian_grid       discrete Gaussian shares, (epsilon, delta) over releases  DiscreteGaussian(noise_multiplier)
@@ -49,6 +50,7 @@ class VectorSum:
     value_bound: float  # no coordinate of a party's vector is larger in size
     n_parties: int = 1
     colluders: int = 0  # how many parties may pool what they know
+    quorum: int | None = None  # how many parties are in the sum at least; None: all
 
     def __post_init__(self) -> None:
         """Refuse what no grid could honour."""
@@ -58,15 +60,22 @@ class VectorSum:
             value = getattr(self, name)
             if not 2.0**-400 <= value <= 2.0**400:
                 raise SettingError(f"{name} = {value!r} must be positive, finite and of ordinary size; declare a bound")
-        if not 0 <= self.colluders < self.n_parties:
+        if self.quorum is not None and not 1 <= self.quorum <= self.n_parties:
+            raise SettingError(f"quorum = {self.quorum} must be at least 1 and at most n_parties = {self.n_parties}")
+        if self.honest < 1 or self.colluders < 0:
             raise SettingError(
-                f"colluders = {self.colluders} of n_parties = {self.n_parties}: at least one party must be honest"
+                f"colluders = {self.colluders} of the {self.least} parties in a sum: at least one party must be honest"
             )
 
     @property
+    def least(self) -> int:
+        """How many parties are in the sum at least."""
+        return self.n_parties if self.quorum is None else self.quorum
+
+    @property
     def honest(self) -> int:
-        """How many parties add noise that the others don't know."""
-        return self.n_parties - self.colluders
+        """How many parties add noise that the others don't know, at least."""
+        return self.least - self.colluders
 
 
 @dataclass(frozen=True, kw_only=True)
