@@ -176,7 +176,7 @@ def _outcomes(kind: type[Method], settings: dict[str, Any], pair: int, noise: fl
         seen: list[Opened] = []
         parties.witness = seen
         method.fit(parties)
-        rows.append([neighbours.score(seen)] if neighbours.score is not None else numbers(seen))
+        rows.append([neighbours.score(method, seen)] if neighbours.score is not None else numbers(seen))
     return np.array(rows, dtype=np.float64)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tacit.data.table import Table
 from tacit.federation.federation import Opened
@@ -18,8 +19,8 @@ class Neighbours:
         first: the parties' tables.
         second: the same with one unit replaced.
         settings: the settings under which the difference shows best; they win over those of the audited method.
-        score: what an attacker would compute from all that was opened in a run, where a linear function of it is not
-            what tells the two apart; None leaves it to the audit to find one.
+        score: what an attacker, who knows the method and its settings, would compute from all that was opened in a
+            run, where a linear function of it is not what tells the two apart; None leaves it to the audit to find one.
         claimed: the epsilon that a document claims for one run under these settings, where it is not `epsilon`.
     """
 
@@ -27,5 +28,5 @@ class Neighbours:
     first: Mapping[str, Table]
     second: Mapping[str, Table]
     settings: Mapping[str, object] = field(default_factory=dict)
-    score: Callable[[list[Opened]], float] | None = None
+    score: Callable[[Any, list[Opened]], float] | None = None
     claimed: float | None = None

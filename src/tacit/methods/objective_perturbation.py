@@ -139,7 +139,7 @@ class ObjectivePerturbation(Method):
         X, l2 = np.linspace(-1.0, 1.0, 12)[:, None], 0.1
         labels = [1, 0] * 6
 
-        def score(opened: list[Opened]) -> float:
+        def score(method: object, opened: list[Opened]) -> float:
             w, a = np.asarray(dict(opened[0])["theta"])
             return float(expit(X[:, 0] * w + a).sum() + l2 * a)
 
@@ -172,7 +172,7 @@ class ObjectivePerturbation(Method):
             pull = crowd * expit(w[0]) * np.array([-1.0, 0.0]) + expit(-(w @ u)) * u
             return float(np.linalg.norm(pull - l2 * w))
 
-        def score(opened: list[Opened]) -> float:
+        def score(method: object, opened: list[Opened]) -> float:
             """Which noise would be the longer one: all that the released model says of the record."""
             w = np.asarray(dict(opened[0])["theta"])
             return noise(w, U[1]) - noise(w, U[0])

@@ -305,7 +305,7 @@ class TernaryDescent(Method):
         schema = Schema.of_arrays(d, ["0", "1"], norm_bound=1.0)
         one, two = (Table.from_arrays(np.zeros((m, d)), np.arange(m) % 2, schema) for m in (1, 2))
 
-        def score(opened: list[Opened]) -> float:
+        def score(method: object, opened: list[Opened]) -> float:
             return float(np.abs(unpack(dict(opened[0]), 2 * (d + 1))).sum())
 
         settings = {"layers": (), "rounds": 1, "q": 1.0, "compression": "none", "epsilon": epsilon}
