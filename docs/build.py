@@ -6,18 +6,23 @@ python docs/build.py --check    fail if they are not what is committed
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from tacit.cli.main import app
 from tacit.methods import METHODS
 from tacit.report.facts import HEADINGS
 
 DOCS = Path(__file__).parent
 COMMANDS = (
     [], ["demo"], ["fit"], ["methods"], ["plan"], ["compare"], ["audit"], ["reproduce"], ["study"], ["study", "new"],
-    ["data"], ["data", "list"], ["data", "show"], ["data", "get"],
+    ["data"], ["data", "list"], ["data", "show"], ["data", "get"], ["run"], ["doctor"],
+    ["coordinator"],
+    *(["coordinator", c] for c in ("init", "serve", "invite", "revoke", "members", "announce", "renew")),
+    ["party"], *(["party", c] for c in ("init", "serve", "studies", "opt-in", "opt-out", "ledger", "log", "policy")),
+    ["center"], ["center", "init"], ["center", "serve"],
 )  # fmt: skip
 
 
@@ -50,12 +55,11 @@ def settings(docstring: str) -> str:
 def cli_page() -> str:
     """Every command's help."""
     lines = ["# Command line", "", "Generated from the commands themselves by `make docs`."]
-    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
     for command in COMMANDS:
-        told = subprocess.run(
-            [sys.executable, "-m", "tacit.cli.main", *command, "--help"],
-            capture_output=True, text=True, check=True, env=environment,
-        )  # fmt: skip
+        told = runner.invoke(app, [*command, "--help"], prog_name="tacit", terminal_width=100)
+        if told.exit_code:
+            raise RuntimeError(f"tacit {' '.join(command)} --help fails: {told.output}")
         text = "\n".join(line.rstrip() for line in told.stdout.strip().splitlines())
         lines += ["", f"## {' '.join(['tacit', *command])}", "", "```", text, "```"]
     return "\n".join(lines) + "\n"

@@ -17,7 +17,7 @@ ROOT = Path(tacit.__file__).parent
 
 # From the top to the bottom: a module may import from its own layer and from those below.
 LAYERS = (
-    "cli", "reproduce", "studies", "methods", "report", "federation", "secure", "privacy", "models", "data",
+    "cli", "daemon", "reproduce", "studies", "methods", "report", "federation", "secure", "privacy", "models", "data",
     "wire", "rand", "errors",
 )  # fmt: skip
 

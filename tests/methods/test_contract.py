@@ -25,9 +25,18 @@ TARGET = (ROWS[:12], [0, 1] * 6)
 
 # One setting of each kind of every method.
 SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "private-newton": [
+        {},
+        {"delta": 1e-6, "relation": "add-remove"},
+        {"rounds": 2},
+        {"epsilon": math.inf},
+    ],
+    "privlogit": [{"l2": 1.0, "secure": "sums"}, {"l2": 1.0}, {"l2": 1.0, "protocol": "local"}],
+    "secure-newton": [{"l2": 1.0}],
     "pooled": [{"l2": 1.0}],
     "local": [{"l2": 1.0}],
     "averaging": [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"calibration": "paper"}, {"epsilon": math.inf}],
+    "curator-averaging": [{}, {"delta": 1e-6}, {"calibration": "paper"}, {"epsilon": math.inf}],
     "objective-perturbation": [{}, {"delta": 1e-6}, {"calibration": "paper", "l2": 1.0}, {"epsilon": math.inf}],
     "functional-mechanism": [{}, {"delta": 1e-6}, {"calibration": "paper"}, {"epsilon": math.inf}],
     "noisy-descent": [
@@ -66,10 +75,10 @@ RECORDS = {"target", "unlabelled", "public"}  # settings that hold records: a mo
 LEARNED = ("classes_", "n_rounds_", "guarantee_")
 
 
-def assert_same_state(one: Method, other: Method) -> None:
+def assert_same_state(one: Method, other: Method, rtol: float = 0.0) -> None:
     assert one._state().keys() == other._state().keys()
     for name, array in one._state().items():
-        np.testing.assert_array_equal(array, other._state()[name])
+        np.testing.assert_allclose(array, other._state()[name], rtol=rtol, atol=0)
 
 
 def test_every_method_is_held_to_the_contract() -> None:
@@ -173,7 +182,8 @@ def test_a_seeded_run_repeats_itself_and_says_that_it_is_not_private(
     federation: Make, name: str, settings: dict[str, Any]
 ) -> None:
     one, two = (make(name, settings).fit(federation(rng=Rng.seeded(3))) for _ in range(2))
-    assert_same_state(one, two)
+    # The center's nodes draw their own chance and round by it, in the last of 40 bits.
+    assert_same_state(one, two, rtol=1e-9 if name in ("privlogit", "secure-newton") else 0.0)
     assert not one.facts_.is_private
     assert "seeded" in one.report.text()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,15 +11,19 @@ from scipy import stats
 
 from tacit.errors import CenterError
 from tacit.rand import Rng
-from tacit.secure.share import add, join, split
+from tacit.secure.share import SEED_BYTES, Shared, Words, add, expand, join, join_all, join_real, split
 
 int64 = st.integers(-(2**63), 2**63 - 1)
+
+
+def words_of(x: npt.NDArray[np.int64], rng: Rng, n_nodes: int = 3) -> list[Words]:
+    return [expand(parts, x.size) for parts in split(x, rng=rng, n_nodes=n_nodes)]
 
 
 @given(st.lists(int64, min_size=1, max_size=8))
 def test_any_two_nodes_join_to_the_number(numbers: list[int]) -> None:
     x = np.array(numbers, dtype=np.int64)
-    pairs = split(x, rng=Rng.seeded(1))
+    pairs = words_of(x, Rng.seeded(1))
     for p in range(3):
         np.testing.assert_array_equal(join(p, pairs[p], pairs[(p + 1) % 3]), x)
 
@@ -26,7 +31,7 @@ def test_any_two_nodes_join_to_the_number(numbers: list[int]) -> None:
 @given(st.lists(st.integers(-(2**60), 2**60), min_size=2, max_size=7))
 def test_pairs_add_up_like_the_numbers(numbers: list[int]) -> None:
     rng = Rng.seeded(2)
-    shared = [split(np.array([n], dtype=np.int64), rng=rng) for n in numbers]
+    shared = [words_of(np.array([n], dtype=np.int64), rng) for n in numbers]
     totals = shared[0]
     for pairs in shared[1:]:
         totals = [add(a, b) for a, b in zip(totals, pairs, strict=True)]
@@ -40,7 +45,7 @@ def test_pairs_add_up_like_the_numbers(numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, -1, 2**62])
 def test_one_nodes_pair_is_uniform_whatever_the_number(number: int) -> None:
-    pairs = split(np.full(20_000, number, dtype=np.int64), rng=Rng.seeded(number % 97))
+    pairs = words_of(np.full(20_000, number, dtype=np.int64), Rng.seeded(number % 97))
     for pair in pairs:
         counts = np.bincount(pair.view(np.uint8).ravel(), minlength=256)
         assert stats.chisquare(counts).pvalue > 1e-4
@@ -49,7 +54,43 @@ def test_one_nodes_pair_is_uniform_whatever_the_number(number: int) -> None:
 
 
 def test_a_node_that_altered_its_share_is_noticed() -> None:
-    pairs = split(np.arange(5, dtype=np.int64), rng=Rng.seeded(3))
+    pairs = words_of(np.arange(5, dtype=np.int64), Rng.seeded(3))
     pairs[1][0, 0, 0] += np.uint64(1)
     with pytest.raises(CenterError, match="different values of the same share"):
         join(0, pairs[0], pairs[1])
+    with pytest.raises(CenterError, match="nodes 0 and 1 hold different values"):
+        join_all(pairs)
+
+
+@given(st.lists(int64, min_size=1, max_size=8), st.sampled_from([2, 3]))
+def test_all_nodes_join_to_the_number(numbers: list[int], n_nodes: int) -> None:
+    x = np.array(numbers, dtype=np.int64)
+    np.testing.assert_array_equal(join_all(words_of(x, Rng.seeded(4), n_nodes)), x)
+
+
+def test_only_the_last_part_travels_in_full() -> None:
+    x = np.arange(1000, dtype=np.int64)
+    for n_nodes, expected in ((3, [2, 1, 1]), (2, [1, 0])):
+        dealt = split(x, rng=Rng.seeded(5), n_nodes=n_nodes)
+        assert [sum(isinstance(part, bytes) for part in parts) for parts in dealt] == expected
+        assert all(len(part) == SEED_BYTES for parts in dealt for part in parts if isinstance(part, bytes))
+
+
+def test_real_numbers_are_whole_numbers_of_a_small_unit() -> None:
+    x = np.array([[1.5, -(2.0**22)], [2.0**-40, 0.0]])
+    held = words_of((x * 2.0**40).astype(np.int64).ravel(), Rng.seeded(6))
+    np.testing.assert_array_equal(join_real([Shared(words, (2, 2)) for words in held]), x)
+    with pytest.raises(CenterError, match="different shapes"):
+        join_real([Shared(held[0], (2, 2)), Shared(held[1], (4,)), Shared(held[2], (2, 2))])
+    doubled = [add(add(words, words), add(words, words)) for words in held]
+    with pytest.raises(CenterError, match=r"not within 2\*\*23"):
+        join_real([Shared(words, (2, 2)) for words in doubled])
+
+
+def test_shares_fill_their_shape_and_are_not_shown() -> None:
+    (words, *_) = words_of(np.arange(6, dtype=np.int64), Rng.seeded(8))
+    assert repr(Shared(words, (2, 3))) == "Shared(shape=(2, 3))"
+    with pytest.raises(CenterError, match=r"do not fill an array of shape \(7,\)"):
+        Shared(words, (7,))
+    with pytest.raises(CenterError, match="shares of different shapes"):
+        join_all([words, words[:, :3], words])

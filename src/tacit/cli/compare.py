@@ -22,7 +22,9 @@ from tacit.studies.compare import Comparison, compare
 from tacit.studies.study import Study
 
 # Methods that need nothing but the study and its parties.
-DEFAULTS = ("pooled", "local", "averaging", "objective-perturbation", "functional-mechanism", "noisy-descent")
+DEFAULTS = (
+    "pooled", "local", "private-newton", "averaging", "objective-perturbation", "functional-mechanism", "noisy-descent",
+)  # fmt: skip
 
 
 def compare_command(

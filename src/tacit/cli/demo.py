@@ -16,7 +16,7 @@ from tacit.data.schema import Numeric, Schema, Target
 from tacit.data.table import Table
 from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
-from tacit.methods import Averaging, Local, Method, Pooled
+from tacit.methods import Averaging, Local, Method, Pooled, PrivateNewton, PrivLogit
 from tacit.rand import Rng
 from tacit.report.comparison import ComparisonEntry, ComparisonReport
 
@@ -59,7 +59,9 @@ def demo(
         model.guarantee  # noqa: B018  # refuses a bad epsilon before anything runs
     folder(out_dir)
     tables, test = hospitals()
-    parties = Federation.from_tables(tables, policy=Policy(not_private=["pooled", "local", "averaging"]), study="demo")
+    parties = Federation.from_tables(
+        tables, policy=Policy(not_private=["pooled", "local", "privlogit", "averaging"]), study="demo"
+    )
     entries = []
     with watching(parties, "learning"):
         for label, model in methods.items():
@@ -84,8 +86,10 @@ def methods_to_compare(epsilon: float) -> dict[str, Method]:
     return {
         "pooled (data shared)": Pooled(l2=1.0),
         **alone,
+        "secure sums (exact)": PrivLogit(l2=1.0, secure="sums"),
+        f"private newton, epsilon {epsilon:g}": PrivateNewton(epsilon=epsilon),
+        f"private newton, epsilon {4 * epsilon:g}": PrivateNewton(epsilon=4 * epsilon),
         f"averaging, epsilon {epsilon:g}": Averaging(epsilon=epsilon),
-        f"averaging, epsilon {4 * epsilon:g}": Averaging(epsilon=4 * epsilon),
         f"averaging as printed, {epsilon:g}": Averaging(epsilon=epsilon, calibration="paper"),
     }
 

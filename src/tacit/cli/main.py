@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from tacit.cli import audit, compare, data, demo, fit, methods, plan, reproduce, study
+from tacit.cli import audit, compare, data, demo, fit, methods, net, plan, reproduce, study
 from tacit.errors import TacitError, UserError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("audit")(audit.audit_command)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(study.app, name="study")
 app.add_typer(data.app, name="data")
+net.add_commands(app)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,6 +7,7 @@ logistic model with random coefficients, made as strong as the asked accuracy of
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import softmax
 
@@ -44,7 +45,7 @@ def synthetic_table(schema: Schema, n_records: int, *, accuracy: float = 0.8, rn
     return Table.from_encoded("made-up records", schema, Encoded(X, labels, {}, rows_clipped, 0))
 
 
-def _codes(feature: Feature, n: int, generator: np.random.Generator) -> Floats:
+def _codes(feature: Feature, n: int, generator: Generator) -> Floats:
     match feature:
         case Binary():
             return (generator.random(n) < _RARE).astype(np.float64)

@@ -45,6 +45,10 @@ class Engine(Protocol):
         """The epsilon that each party has spent in `study`, as far as it tells."""
         ...
 
+    def close(self) -> None:
+        """Let go of the connection, if there is one."""
+        ...
+
 
 class InProcess:
     """All parties in this process, each behind its own guard; they are served together where a step allows it."""
@@ -98,3 +102,6 @@ class InProcess:
     def spent(self, study: str, delta: float) -> dict[str, float]:
         """The epsilon that each party has spent in `study`."""
         return {name: g.ledger.epsilon(name, delta=delta, study=study) for name, g in self._guards.items()}
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -23,6 +23,7 @@ from tacit.privacy.event import Event
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center import Center, EmbeddedCenter
+from tacit.secure.product import Form
 from tacit.wire import Value
 
 Opened = npt.NDArray[np.int64] | Mapping[str, Value]
@@ -51,8 +52,9 @@ class Traffic:
 class Federation:
     """Parties that can be asked. Make one with `split`, `from_tables` or `from_files`.
 
-    A method calls `ask` (each party's own reply) or `sum` (only the total over the parties is opened). Both send one
-    question to every party, and count as one round.
+    A method calls `ask` (each party's own reply), `sum` (only the total over the parties is opened) or `keep` (the
+    center keeps the total for `compute`, which opens what its program says). These three send one question to every
+    party, and count as one round.
     """
 
     def __init__(self, engine: Engine, center: Center, *, study: str = "simulation", seeded: bool = False) -> None:
@@ -66,6 +68,7 @@ class Federation:
         self.witness: list[Opened] | None = None  # all that is opened, for audits
         self._run = ""
         self._method = "ask"
+        self._products: tuple[str, dict[str, bytes]] = ("", {})  # parties' encrypted products, not yet opened
 
     # --- making one ------------------------------------------------------------------------------------------------
 
@@ -111,6 +114,22 @@ class Federation:
         """Parties in this process, one for each file: `from_files(schema, north="north.csv", south="s.parquet")`."""
         tables = {name: Table.from_file(path, schema) for name, path in files.items()}
         return cls.from_tables(tables, policy=policy, ledger=ledger, study=study, rng=rng)
+
+    @classmethod
+    def connect(
+        cls, url: str | None = None, *, study: str, folder: str | Path = "coordinator", wait: float | None = None
+    ) -> Federation:
+        """Parties elsewhere, over NATS. Needs `tacit[net]`.
+
+        Args:
+            url: the message server; None takes the one in the coordinator's folder.
+            study: the name of a study that was announced to the parties.
+            folder: the coordinator's folder, with its keys and what it knows of the parties.
+            wait: how long to wait for parties to opt in, in seconds; None takes the study's deadline.
+        """
+        from tacit.federation.nats import connect  # which imports this module, and an extra
+
+        return connect(url, study=study, folder=folder, wait=wait)
 
     @classmethod
     def split(
@@ -208,9 +227,8 @@ class Federation:
     ) -> dict[str, Mapping[str, Value]]:
         """Run `step` at each party (or at those named) and return what each let go."""
         _, answers = self._ask(step, parties, arguments)
-        sealed = [name for name, answer in answers.items() if answer.kind == "sealed"]
-        if sealed:
-            raise WireError(f"step {step.name!r} seals its reply; only the sum can be opened: call `sum`")
+        if any(answer.kind in ("sealed", "kept", "encrypted") for answer in answers.values()):
+            raise WireError(f"step {step.name!r} seals its reply; only the sum can be opened: call `sum` or `keep`")
         if self.witness is not None:
             self.witness += [answer.value for answer in answers.values()]
         return {name: answer.value for name, answer in answers.items()}
@@ -218,26 +236,85 @@ class Federation:
     def sum(self, step: Step, **arguments: Value) -> npt.NDArray[np.int64]:
         """Run `step` at every party and open the sum of what they sealed: whole numbers on the step's grid."""
         digest, answers = self._ask(step, None, arguments)
+        envelopes, shape = self._gather(
+            step, {name: answer.value if answer.kind == "sealed" else None for name, answer in answers.items()}
+        )
+        total = self.center.open_sum(digest, envelopes)
+        if self.witness is not None:
+            self.witness.append(total)
+        self.traffic.bytes_up += len(self.center.keys) * total.size * 32  # a pair of 128-bit words from each node
+        return total.reshape(shape)
+
+    def keep(self, step: Step, **arguments: Value) -> None:
+        """Run `step` at every party, and leave the sums of what they give with the center, unopened, by their names."""
+        self.center = self.center.computing()  # before the parties are asked, who seal to its keys
+        digest, answers = self._ask(step, None, arguments)
+        kept: dict[str, Mapping[str, Value]] = {}
+        products: dict[str, bytes] = {}
+        for name, answer in answers.items():
+            match answer.kind, answer.value:
+                case "kept", parts:
+                    kept[name] = parts
+                case "encrypted", {"addends": dict(parts), "product": bytes(product)}:
+                    kept[name], products[name] = parts, product
+                case _:
+                    raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
+        for use in sorted({use for parts in kept.values() for use in parts}):
+            envelopes, shape = self._gather(step, {name: parts.get(use) for name, parts in kept.items()})
+            self.center.keep(self._run, use, digest, envelopes, shape)
+        self._products = digest, products
+
+    def encrypted_inverse(self) -> dict[str, Value]:
+        """What this run keeps as its inverse, encrypted by the center, for a step's arguments."""
+        self.center = self.center.computing()
+        return self.center.encrypt_inverse(self._run, self.n_parties).to_value()
+
+    def open_product(self, form: Form) -> npt.NDArray[np.float64]:
+        """Open the sum of the parties' products with the encrypted inverse, from the last question to `keep`."""
+        digest, products = self._products
+        opened = self.center.open_product(self._run, digest, products, form)
+        if self.witness is not None:
+            self.witness.append({"step": opened})
+        self.traffic.messages += 2
+        self.traffic.bytes_down += sum(map(len, products.values()))
+        self.traffic.bytes_up += opened.nbytes
+        return opened
+
+    def compute(self, program: str, **public: Value) -> dict[str, npt.NDArray[np.float64]]:
+        """Let the center run a program on what this run keeps there, and return what it opens."""
+        self.center = self.center.computing()
+        opened = self.center.compute(self._run, program, **public)
+        if self.witness is not None:
+            self.witness.append(dict(opened))
+        nodes = len(self.center.keys)
+        self.traffic.messages += 2 * nodes
+        self.traffic.bytes_up += nodes * sum(value.size for value in opened.values()) * 32
+        return opened
+
+    def close(self) -> None:
+        """Let go of the connection, if there is one."""
+        self.engine.close()
+
+    def forget(self) -> None:
+        """Let the center drop what this run keeps there."""
+        self.center.forget(self._run)
+
+    def _gather(self, step: Step, values: Mapping[str, Value]) -> tuple[dict[str, list[bytes]], tuple[int, ...]]:
+        """The parties' envelopes and the shape that they declare alike; counts what is relayed to the center."""
         envelopes: dict[str, list[bytes]] = {}
         shapes: set[tuple[int, ...]] = set()
-        for name, answer in answers.items():
-            match answer.value:
-                case {"envelopes": list(sealed), "shape": list(dims)} if answer.kind == "sealed":
+        for name, value in values.items():
+            match value:
+                case {"envelopes": list(sealed), "shape": list(dims), **rest} if not rest:
                     envelopes[name] = [envelope for envelope in sealed if isinstance(envelope, bytes)]
                     shapes.add(tuple(n for n in dims if isinstance(n, int)))
                 case _:
                     raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
         if len(shapes) != 1 or any(len(sealed) != len(self.center.keys) for sealed in envelopes.values()):
             raise WireError(f"the parties' replies to step {step.name!r} differ in shape")
-        (shape,) = shapes
-        total = self.center.open_sum(digest, envelopes)
-        if self.witness is not None:
-            self.witness.append(total)
-        relayed = sum(len(e) for sealed in envelopes.values() for e in sealed)
         self.traffic.messages += 2 * len(self.center.keys)
-        self.traffic.bytes_down += relayed
-        self.traffic.bytes_up += len(self.center.keys) * total.size * 32  # a pair of 128-bit words from each node
-        return total.reshape(shape)
+        self.traffic.bytes_down += sum(len(e) for sealed in envelopes.values() for e in sealed)
+        return envelopes, shapes.pop()
 
     def _ask(
         self, step: Step, parties: Sequence[str] | None, arguments: Mapping[str, Value]

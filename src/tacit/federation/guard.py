@@ -11,19 +11,23 @@ Every decision is a line of the log.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.data.table import Table
 from tacit.errors import Refused
 from tacit.federation.log import Log
 from tacit.federation.message import Answer, Kind, Question, question_digest
 from tacit.federation.policy import Policy
-from tacit.federation.reply import Disclosed, Noised, Public, Reply, Sealed
+from tacit.federation.reply import Disclosed, Encrypted, Kept, Noised, Public, Reply, Sealed
 from tacit.federation.step import Step, find_step
 from tacit.privacy.ledger import Ledger, Release
 from tacit.rand import Rng
-from tacit.secure.envelope import Label, seal
+from tacit.secure.envelope import Label, seal, seal_message
+from tacit.secure.product import ADDS
+from tacit.secure.product import USE as PRODUCT
 from tacit.wire import Value
 
 
@@ -72,7 +76,7 @@ class Guard:
         """The question, if the policy lets this reply to it go; nothing is charged yet."""
         question = Question.decode(message)
         try:
-            self.policy.check_reply(self.name, question.method, reply)
+            self.policy.check_reply(self.name, question.method, reply, self.table.n_records)
         except Refused as refusal:
             self._log_refusal(message, question, refusal)
             raise
@@ -116,11 +120,23 @@ class Guard:
                 return "public", dict(value)
             case Disclosed(value=value):
                 return "disclosed", dict(value)
-            case Sealed(addend=addend, n_parties=n_parties, use=use):
-                label = Label(context=digest, party=self.name, n_parties=n_parties, use=use)
-                flat = np.ascontiguousarray(addend, dtype=np.int64).ravel()
-                envelopes: list[Value] = list(seal(flat, label, keys, rng=self.rng))
-                return "sealed", {"envelopes": envelopes, "shape": list(addend.shape)}
+            case Sealed(addend=addend, n_parties=n_parties):
+                label = Label(context=digest, party=self.name, n_parties=n_parties)
+                return "sealed", self._envelopes(addend, label, keys)
+            case Kept(addends=addends, n_parties=n_parties) | Encrypted(addends=addends, n_parties=n_parties):
+                label = Label(context=digest, party=self.name, n_parties=n_parties)
+                parts: dict[str, Value] = {
+                    name: self._envelopes(addend, replace(label, use=name), keys) for name, addend in addends.items()
+                }
+                if isinstance(reply, Kept):
+                    return "kept", parts
+                product = seal_message(reply.product, replace(label, use=PRODUCT), keys[ADDS])
+                return "encrypted", {"addends": parts, "product": product}
+
+    def _envelopes(self, addend: npt.NDArray[np.int64], label: Label, keys: Sequence[bytes]) -> dict[str, Value]:
+        flat = np.ascontiguousarray(addend, dtype=np.int64).ravel()
+        envelopes: list[Value] = list(seal(flat, label, keys, rng=self.rng))
+        return {"envelopes": envelopes, "shape": list(addend.shape)}
 
     def _log_refusal(self, message: bytes, question: Question, refusal: Refused) -> None:
         self.log.append(

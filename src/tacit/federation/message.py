@@ -13,7 +13,7 @@ from tacit.errors import WireError
 from tacit.privacy.event import Event, from_json, to_json
 from tacit.wire import Value
 
-Kind = Literal["noised", "sealed", "public", "disclosed"]
+Kind = Literal["noised", "sealed", "kept", "encrypted", "public", "disclosed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,8 @@ class Answer:
     Attributes:
         party: who answers.
         question: the digest of the question.
-        kind: which of the four ways it left.
-        value: what was noised, public or disclosed; for a sealed reply, the envelopes.
+        kind: which of the ways it left.
+        value: what was noised, public or disclosed; for the others, envelopes.
         event: what it cost.
     """
 

@@ -1,4 +1,4 @@
-"""The four ways in which a value may leave a party, and nothing else.
+"""The ways in which a value may leave a party, and nothing else.
 
 A step returns exactly one of these. The party's guard charges its event, writes it down, and only then lets it go.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.event import Event, Free, NotPrivate
-from tacit.secure.envelope import OPEN
 from tacit.wire import Value
 
 Values = Mapping[str, Value]
@@ -36,15 +36,54 @@ class Sealed:
     Attributes:
         addend: this party's vector.
         event: the cost of the opened sum.
-        n_parties: how many parties the noise counts on; the center uses no sum over fewer.
-        use: `OPEN`, or the name under which the center keeps the sum, unopened, for its programs; the event then says
-            what those programs will open.
+        n_parties: how many parties the noise counts on; the center opens no sum over fewer.
+        exact: whether the addend is an exact statistic of the records that adding up alone hides; a party with fewer
+            than its policy's `min_records_exact` does not give it.
     """
 
     addend: npt.NDArray[np.int64]
     event: Event
     n_parties: int
-    use: str = OPEN
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Whole numbers, in fixed point, whose sums over parties the center keeps, unopened, for its programs.
+
+    They leave as a sealed addend does, and are exact statistics of the records. `event` says what the programs that
+    read these names will open.
+
+    Attributes:
+        addends: this party's arrays, by the names under which the center keeps their sums.
+        event: the cost of what will be opened.
+        n_parties: the center keeps no sum over fewer parties.
+    """
+
+    addends: Mapping[str, npt.NDArray[np.int64]]
+    event: Event
+    n_parties: int
+    exact: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Encrypted:
+    """A product with the center's encrypted inverse, still encrypted; beside it, addends that the center keeps.
+
+    The product is sealed to the one node that adds such products up and cannot decrypt them: only their sum is opened.
+
+    Attributes:
+        product: ciphertexts, made fresh by this party.
+        addends: as of `Kept`.
+        event: the cost of what will be opened.
+        n_parties: the center opens no sum over fewer parties.
+    """
+
+    product: bytes
+    addends: Mapping[str, npt.NDArray[np.int64]]
+    event: Event
+    n_parties: int
+    exact: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -72,4 +111,4 @@ class Disclosed:
         return NotPrivate(why=self.why)
 
 
-Reply = Noised | Sealed | Public | Disclosed
+Reply = Noised | Sealed | Kept | Encrypted | Public | Disclosed

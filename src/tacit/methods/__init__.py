@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from tacit.errors import SettingError
 from tacit.methods.averaging import Averaging
+from tacit.methods.curator_averaging import CuratorAveraging
 from tacit.methods.ensemble import Ensemble
 from tacit.methods.functional_mechanism import FunctionalMechanism
 from tacit.methods.hypothesis_transfer import HypothesisTransfer
@@ -15,11 +16,15 @@ from tacit.methods.method import Learned, Method
 from tacit.methods.noisy_descent import NoisyDescent
 from tacit.methods.objective_perturbation import ObjectivePerturbation
 from tacit.methods.pooled import Pooled
+from tacit.methods.private_newton import PrivateNewton
+from tacit.methods.privlogit import PrivLogit
+from tacit.methods.secure_newton import SecureNewton
 from tacit.methods.ternary_descent import TernaryDescent
 
 __all__ = [
     "METHODS",
     "Averaging",
+    "CuratorAveraging",
     "Ensemble",
     "FunctionalMechanism",
     "HypothesisTransfer",
@@ -29,6 +34,9 @@ __all__ = [
     "NoisyDescent",
     "ObjectivePerturbation",
     "Pooled",
+    "PrivLogit",
+    "PrivateNewton",
+    "SecureNewton",
     "TernaryDescent",
     "make",
 ]
@@ -36,9 +44,13 @@ __all__ = [
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
+        PrivateNewton,
+        PrivLogit,
+        SecureNewton,
         Pooled,
         Local,
         Averaging,
+        CuratorAveraging,
         ObjectivePerturbation,
         FunctionalMechanism,
         NoisyDescent,

@@ -62,7 +62,7 @@ Floats = npt.NDArray[np.float64]
 Weights = Literal["size", "equal"]
 
 _CONSTANT = 1.0  # the value of the intercept's feature
-_SLACK = 1e-3  # the solver's distance from the minimiser, as a share of the minimiser's sensitivity
+SLACK = 1e-3  # the solver's distance from the minimiser, as a share of the minimiser's sensitivity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class Plan:
             l2=n_records * self.l2_mean,
             intercept="feature" if self.constant else "none",
             constant=self.constant or 1.0,
-            tolerance=min(1e-9, 0.1 * _SLACK * sensitivity / max(1.0, self.norm_bound)),
+            tolerance=min(1e-9, 0.1 * SLACK * sensitivity / max(1.0, self.norm_bound)),
         )
 
     @property
@@ -119,7 +119,7 @@ class Plan:
         share = 1.0 if self.weights == "size" else 1 / self.n_parties
         # For weights by size a_j / n_j = 1/n for every j; for equal ones the smallest party counts.
         moved = share * minimiser_sensitivity(n_worst, self.l2_mean, self.radius, self.n_classes)
-        return (1 + 2 * _SLACK) * moved
+        return (1 + 2 * SLACK) * moved
 
     @property
     def paper_scale(self) -> float:
@@ -150,7 +150,7 @@ class Plan:
 
     def seal(self, theta: Floats, distance_bound: float, n_records: int, *, rng: Rng) -> Sealed:
         """A party's reply: its weighted model with its noise, on the grid."""
-        allowed = _SLACK * minimiser_sensitivity(n_records, self.l2_mean, self.radius, self.n_classes)
+        allowed = SLACK * minimiser_sensitivity(n_records, self.l2_mean, self.radius, self.n_classes)
         if not distance_bound <= allowed:
             raise NotConverged(f"the local fit is not certified to within {allowed:.3g}; choose a larger l2")
         addend = self.grid.to_grid(self.weight(n_records) * theta.ravel(), rng=rng)

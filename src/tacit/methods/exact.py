@@ -9,6 +9,8 @@ from tacit.methods.method import Learned
 from tacit.models.inference import infer
 from tacit.models.problem import Problem, Solution
 
+PENALISED_ERRORS = "standard errors are those of the penalised fit: they are smaller than those of the unpenalised one"
+
 
 def exact_problem(schema: Schema, l2: float, fit_intercept: bool) -> Problem:
     """The exact fit of a schema's columns: the intercept is free, that is, not penalised."""
@@ -25,9 +27,7 @@ def learned_from(solution: Solution, schema: Schema) -> Learned:
     """The solution with its standard errors, in original units."""
     notices: tuple[str, ...] = ()
     if solution.problem.l2 > 0:
-        notices = (
-            "standard errors are those of the penalised fit: they are smaller than those of the unpenalised one",
-        )
+        notices = (PENALISED_ERRORS,)
     units = schema.original_units()
     if solution.problem.intercept == "none":
         units = units[:, :-1]

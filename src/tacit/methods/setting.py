@@ -37,6 +37,12 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         raise SettingError(f"{name} = {value!r} is unknown; choose one of {', '.join(choices)}")
 
 
+def check_whole(name: str, value: object) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise SettingError(f"{name} = {value!r} must be a whole number, 1 or above")
+
+
 def check_colluders(colluders: int, n_parties: int) -> None:
     """Refuse a number of colluders that leaves nobody honest."""
     if isinstance(colluders, bool) or not isinstance(colluders, int) or not 0 <= colluders < n_parties:

@@ -27,7 +27,7 @@ def explain_no_optimum(records: _Sums, problem: Problem) -> RunError:
     k = problem.loss.width
     assert sums.curvature is not None
     gram = sums.curvature[:k, :k] + np.diag(np.atleast_2d(problem.penalty)[0])
-    names = _collinear_columns(gram, problem)
+    names = collinear_columns(gram, problem)
     if len(names) == 1:
         return SingularCurvature(f"the optimum is not unique: column {names[0]} is always 0; drop it, or set l2 > 0")
     if names:
@@ -35,13 +35,19 @@ def explain_no_optimum(records: _Sums, problem: Problem) -> RunError:
         return SingularCurvature(
             f"the optimum is not unique: columns {listed} are collinear; drop one of them, or set l2 > 0"
         )
+    return explain_separable(problem)
+
+
+def explain_separable(problem: Problem) -> NotConverged:
+    """The error to raise when the parameters run away although the features are not collinear."""
     return NotConverged(
         "some combination of the features separates the classes (or some of their records), so that no finite optimum "
         f"exists at l2 = {problem.l2:g}; set l2 > 0, for example l2=1"
     )
 
 
-def _collinear_columns(gram: Array, problem: Problem) -> list[str]:
+def collinear_columns(gram: Array, problem: Problem) -> list[str]:
+    """The columns of a singular X'X that depend on each other; none if it is not singular."""
     diagonal = np.diag(gram)
     empty = np.flatnonzero(diagonal <= 0)
     if len(empty):

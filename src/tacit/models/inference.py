@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 
 from tacit.errors import SettingError
 from tacit.models.loss import Array
-from tacit.models.problem import Solution
+from tacit.models.problem import Problem, Solution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +70,29 @@ def infer(solution: Solution, *, units: Array | None = None, confidence: float =
     J = _as_fitted(solution) if units is None else units
     if J.ndim != 2 or J.shape[1] != size:
         raise SettingError(f"units has shape {J.shape}; it must have one column for each of {size} parameters")
-    covariance = J @ covariance_of(solution) @ J.T
-    estimate = J @ solution.theta.ravel()
+    return wald(
+        J @ solution.theta.ravel(),
+        J @ covariance_of(solution) @ J.T,
+        problem=solution.problem,
+        log_likelihood=solution.log_likelihood,
+        n_records=solution.n_records,
+        confidence=confidence,
+    )
+
+
+def wald(
+    estimate: Array,
+    covariance: Array,
+    *,
+    problem: Problem,
+    log_likelihood: float,
+    n_records: int,
+    confidence: float = 0.95,
+) -> Inference:
+    """Wald inference for estimates of known covariance; entries off its diagonal are not read, and may be unknown."""
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     z = np.divide(estimate, error, out=np.full_like(estimate, np.nan), where=error > 0)
     half = float(ndtri(0.5 + confidence / 2)) * error
-    C, k = solution.problem.n_classes, solution.problem.loss.width
     return Inference(
         estimate=estimate,
         standard_error=error,
@@ -85,9 +102,9 @@ def infer(solution: Solution, *, units: Array | None = None, confidence: float =
         high=estimate + half,
         covariance=covariance,
         confidence=confidence,
-        log_likelihood=solution.log_likelihood,
-        aic=2 * (C - 1) * k - 2 * solution.log_likelihood,
-        n_records=solution.n_records,
+        log_likelihood=log_likelihood,
+        aic=2 * (problem.n_classes - 1) * problem.loss.width - 2 * log_likelihood,
+        n_records=n_records,
     )
 
 

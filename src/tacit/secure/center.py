@@ -1,34 +1,46 @@
-"""The center: three nodes that add up what none of them can read.
+"""The center: nodes that add up, and compute with, what none of them can read.
 
-Parties   the center's three nodes; the coordinator relays envelopes to them and their partial sums back
-Trust     honest but curious nodes of which no two collude; then nobody learns any party's addend
-Travels   party -> node p: an envelope with the pair (s_p, s_{p+1}); node p -> coordinator: the sum of those pairs
-Revealed  the sum over the parties, to the coordinator; who took part, to everybody
-Privacy   none of its own: the addends carry the noise, and the event of the opened sum
-Assumes   every addend is within the grid's declared bounds; `join` notices a sum that leaves 64 bits
-Cost      one message from each party to each node, one back; additions modulo 2^128
-Paper     replicated secret sharing as in Araki et al. 2016 and ABY3 (Mohassel and Rindal 2018)
+Parties   the center's three nodes; the coordinator relays envelopes to them and their shares of results back
+Trust     honest but curious nodes of which no two collude; then nobody learns any party's addend. With two nodes
+          (Cheetah), neither may collude with the other
+Travels   party -> node p: an envelope with the pair (s_p, s_{p+1}); node p -> coordinator: its shares of an opened sum,
+          or of what a program opens; node -> node, while a program runs: messages of the engine, over mutual TLS
+Revealed  an opened sum, to the coordinator; of a kept sum, what the table of programs opens and nothing else; who took
+          part, to everybody
+Privacy   none of its own: the addends carry the noise, and the event of what is opened
+Assumes   every addend is within the grid's declared bounds; joining notices a number that leaves 64 bits
+Cost      one message from each party to each node, one back; additions modulo 2^128. An inverse is 28 secure products
+          of matrices, a step one product of a matrix and a vector
+Paper     replicated secret sharing as in Araki et al. 2016 and ABY3 (Mohassel and Rindal 2018); two nodes: Cheetah
+          (Huang et al. 2022)
 
-A node opens a context once: a second request is answered only if it names the same parties. Otherwise the difference
-of two sums would show one party's addend with that party's noise alone.
+A node sums a context once: a second request is answered only if it names the same parties. Otherwise the difference
+of two sums would show one party's addend with that party's noise alone. For the same reason a program runs on the same
+values with one set of public arguments only.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from nacl.public import PrivateKey
+import numpy as np
 
-from tacit.errors import CenterError
-from tacit.secure.envelope import OPEN, unseal
-from tacit.secure.share import N_NODES, Ints, Words, add, join
+from tacit import wire
+from tacit.errors import CenterError, WireError
+from tacit.secure.node import NodeServer
+from tacit.secure.product import ADDS, DECRYPTS, EncryptedInverse, Form, Terms
+from tacit.secure.share import N_NODES, Floats, Ints, Shared, Words, join_all, join_real
+from tacit.wire import Value
 
 Envelopes = Mapping[str, Sequence[bytes]]  # party -> one envelope for each node
 
+_BLOCKS = 2  # further blocks of steps, if an inverse has not settled
+
 
 class Center(Protocol):
-    """Whoever opens sums: nodes in this process, or on three machines."""
+    """Whoever opens sums and computes: nodes in this process, on this machine, or on three."""
 
     @property
     def keys(self) -> tuple[bytes, ...]:
@@ -39,71 +51,191 @@ class Center(Protocol):
         """The sum over the parties of what they sealed for `context`."""
         ...
 
+    def computing(self) -> Center:
+        """A center that can run programs: this one, if it can."""
+        ...
 
-class Node:
-    """One node of the center: its key, and what it has opened."""
+    def keep(self, run: str, name: str, context: str, envelopes: Envelopes, shape: tuple[int, ...]) -> None:
+        """Leave the sum over the parties with the nodes, unopened, as `name` of the run."""
+        ...
 
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self._key = PrivateKey.generate()
-        self._opened: dict[str, frozenset[str]] = {}
+    def compute(self, run: str, program: str, **public: Value) -> dict[str, Floats]:
+        """Run a program on what the run keeps; what it opens."""
+        ...
+
+    def encrypt_inverse(self, run: str, n_parties: int) -> EncryptedInverse:
+        """What the run keeps as its inverse, encrypted, for up to `n_parties` parties to multiply with."""
+        ...
+
+    def open_product(self, run: str, context: str, envelopes: Mapping[str, bytes], form: Form) -> Floats:
+        """The sum of the parties' products with the encrypted inverse, of shape (d, n_vectors)."""
+        ...
+
+    def forget(self, run: str) -> None:
+        """Let the nodes drop all that the run keeps."""
+        ...
+
+
+class MessageCenter(ABC):
+    """A center whose nodes are reached by messages: one to each node, one back from each."""
 
     @property
-    def public_key(self) -> bytes:
-        """The key to which parties seal."""
-        return bytes(self._key.public_key)
+    @abstractmethod
+    def keys(self) -> tuple[bytes, ...]:
+        """The nodes' public keys, to which parties seal."""
 
-    def partial_sum(self, context: str, envelopes: Mapping[str, bytes]) -> Words:
-        """The sum of this node's pairs over the parties.
+    @abstractmethod
+    def computing(self) -> Center:
+        """A center that can run programs: this one, if it can."""
+
+    @abstractmethod
+    def exchange(self, requests: Sequence[bytes]) -> list[bytes]:
+        """Give one message to each node, and return their answers."""
+
+    def open_sum(self, context: str, envelopes: Envelopes) -> Ints:
+        """The sum over the parties of what they sealed for `context`.
 
         Raises:
-            CenterError: if an envelope is for another context or from another party, if fewer parties are in the sum
-                than one of them requires, or if the context was opened before over other parties.
+            CenterError: if a node refuses, if the nodes disagree, or if the sum leaves 64 bits.
         """
-        # 1. Open every envelope and check what its party bound into it.
-        parties = frozenset(envelopes)
-        total: Words | None = None
-        for party, envelope in envelopes.items():
-            contents = unseal(envelope, self._key)
-            label = contents.label
-            if (label.context, label.party) != (context, party):
-                raise CenterError(f"the envelope of party {party!r} belongs to another question or party")
-            if label.use != OPEN:
-                raise CenterError(f"party {party!r} sealed its part as {label.use!r}, not for opening")
-            if label.n_parties > len(parties):
-                raise CenterError(
-                    f"party {party!r} lets a sum over {label.n_parties} parties be opened; {len(parties)} are in it"
-                )
-            if total is not None and total.shape != contents.pair.shape:
-                raise CenterError(f"party {party!r} sent {contents.pair.shape[1]} numbers, others {total.shape[1]}")
-            # 2. Add its pair.
-            total = contents.pair if total is None else add(total, contents.pair)
-        if total is None:
-            raise CenterError("there is nothing to add up: no party sent an envelope")
-        # 3. One context, one set of parties, for good.
-        if self._opened.setdefault(context, parties) != parties:
-            raise CenterError(
-                "this sum was opened before over other parties; the difference would show one party's part"
-            )
-        return total
+        replies = self._ask([{"ask": "sum", "context": context, "envelopes": own} for own in self._sorted(envelopes)])
+        return join_all([_words(reply.get("words")) for reply in replies])
+
+    def keep(self, run: str, name: str, context: str, envelopes: Envelopes, shape: tuple[int, ...]) -> None:
+        """Leave the sum over the parties with the nodes, unopened, as `name` of the run.
+
+        Raises:
+            CenterError: if a party sealed its part for something else than `name`, or a node refuses otherwise.
+        """
+        request: dict[str, Value] = {"ask": "keep", "run": run, "name": name, "context": context, "shape": list(shape)}
+        self._ask([{**request, "envelopes": own} for own in self._sorted(envelopes)])
+
+    def compute(self, run: str, program: str, **public: Value) -> dict[str, Floats]:
+        """Run a program of the table on what the run keeps, and return what it opens.
+
+        `invert` goes on with blocks of `refine`, up to two, while residual_ok is 0. `newton` is `invert` and, if
+        residual_ok is 1, `step`.
+
+        Raises:
+            CenterError: if a node refuses or is gone, or if a result leaves the range of fixed point.
+        """
+        match program:
+            case "invert":
+                return self._invert(run, public)
+            case "newton":
+                opened = self._invert(run, public)
+                return {**opened, **self._run(run, "step", {})} if opened["residual_ok"] > 0 else opened
+        return self._run(run, program, public)
+
+    def encrypt_inverse(self, run: str, n_parties: int) -> EncryptedInverse:
+        """What the run keeps as its inverse, encrypted, for up to `n_parties` parties to multiply with.
+
+        Parties call its `times` and seal the result to node 1 alone, for `product.USE`: `seal_message(..., keys[1])`.
+        """
+        request: Value = {"ask": "encrypt", "run": run, "n_parties": n_parties}
+        replies = self._ask([request] * len(self.keys))
+        match {**replies[DECRYPTS], **replies[ADDS]}:
+            case {"key": bytes(key), "n_features": int(n_features), "matrix": bytes(matrix)}:
+                terms = Terms(n_features=n_features, n_parties=n_parties, n_nodes=len(self.keys))
+                return EncryptedInverse(key=key, matrix=matrix, terms=terms)
+        raise WireError("the nodes gave no encrypted inverse")
+
+    def open_product(self, run: str, context: str, envelopes: Mapping[str, bytes], form: Form) -> Floats:
+        """The sum of the parties' products with the encrypted inverse, of shape (d, n_vectors).
+
+        Raises:
+            CenterError: if a node refuses or is gone, or if a party sent something else.
+        """
+        request: dict[str, Value] = {"ask": "product", "run": run, "context": context, **vars(form)}
+        sealed: list[dict[str, Value]] = [{} for _ in self.keys]
+        sealed[ADDS] = dict(envelopes)
+        step = self._ask([{**request, "envelopes": own} for own in sealed])[DECRYPTS].get("step")
+        if not isinstance(step, np.ndarray) or step.dtype != np.float64:
+            raise WireError("node 0 gave no step")
+        return step.view(np.float64)
+
+    def forget(self, run: str) -> None:
+        """Let the nodes drop all that the run keeps."""
+        self._ask([{"ask": "forget", "run": run}] * len(self.keys))
+
+    def _invert(self, run: str, public: Mapping[str, Value]) -> dict[str, Floats]:
+        opened = self._run(run, "invert", public)
+        tolerance = {key: value for key, value in public.items() if key == "tolerance"}
+        for _ in range(_BLOCKS):
+            if opened["residual_ok"] > 0:
+                break
+            opened = self._run(run, "refine", tolerance)
+        return opened
+
+    def _run(self, run: str, program: str, public: Mapping[str, Value]) -> dict[str, Floats]:
+        request: Value = {"ask": "compute", "run": run, "program": program, "public": dict(public)}
+        replies = [_opened(reply) for reply in self._ask([request] * len(self.keys))]
+        if any(set(reply) != set(replies[0]) for reply in replies):
+            raise CenterError(f"the nodes opened different things after program {program!r}")
+        return {name: join_real([reply[name] for reply in replies]) for name in replies[0]}
+
+    def _ask(self, requests: Sequence[Value]) -> list[Mapping[str, Value]]:
+        answers: list[Mapping[str, Value]] = []
+        refusals: dict[str, str] = {}
+        for index, message in enumerate(self.exchange([wire.encode(request) for request in requests])):
+            match wire.decode(message):
+                case {"done": dict(answer)}:
+                    answers.append(answer)
+                case {"refused": str(why)}:
+                    refusals.setdefault("refused", why)
+                case {"broken": str(why)} | {"followed": str(why)}:
+                    refusals.setdefault("followed", why)
+                case _:
+                    raise WireError(f"node {index} of the center gave an answer that is none of a node's")
+        if refusals:  # the reason of who would not, before that of who could then not go on
+            raise CenterError(refusals.get("refused") or refusals["followed"])
+        return answers
+
+    def _sorted(self, envelopes: Envelopes) -> list[dict[str, Value]]:
+        n_nodes = len(self.keys)
+        for party, sealed in envelopes.items():
+            if len(sealed) != n_nodes:
+                raise CenterError(f"party {party!r} sent {len(sealed)} envelopes; the center has {n_nodes} nodes")
+        return [{party: sealed[p] for party, sealed in envelopes.items()} for p in range(n_nodes)]
 
 
-class EmbeddedCenter:
+class EmbeddedCenter(MessageCenter):
     """Three nodes in this process: the default of a simulation, and the same code that three machines run."""
 
     def __init__(self) -> None:
-        self._nodes = tuple(Node(index) for index in range(N_NODES))
+        self._nodes = tuple(NodeServer(index) for index in range(N_NODES))
 
     @property
     def keys(self) -> tuple[bytes, ...]:
         """The nodes' public keys, to which parties seal."""
         return tuple(node.public_key for node in self._nodes)
 
-    def open_sum(self, context: str, envelopes: Envelopes) -> Ints:
-        """The sum over the parties of what they sealed for `context`."""
-        partial = [
-            node.partial_sum(context, {party: sealed[node.index] for party, sealed in envelopes.items()})
-            for node in self._nodes
-        ]
-        opened = [join(p, partial[p], partial[(p + 1) % N_NODES]) for p in range(N_NODES)]
-        return opened[0]
+    def computing(self) -> Center:
+        """Three processes on this machine, started on first use and shared by all simulations of this process."""
+        from tacit.secure.process import shared_center
+
+        return shared_center()
+
+    def exchange(self, requests: Sequence[bytes]) -> list[bytes]:
+        """Give one message to each node, and return their answers."""
+        return [node.handle(request) for node, request in zip(self._nodes, requests, strict=True)]
+
+
+def _opened(reply: Mapping[str, Value]) -> dict[str, Shared]:
+    entries = reply.get("opened")
+    if not isinstance(entries, dict):
+        raise WireError("a node gave no shares of what it opened")
+    opened = {}
+    for name, entry in entries.items():
+        match entry:
+            case {"words": words, "shape": list(dims)} if all(isinstance(n, int) for n in dims):
+                opened[name] = Shared(_words(words), tuple(n for n in dims if isinstance(n, int)))
+            case _:
+                raise WireError(f"a node gave something that is not shares of {name!r}")
+    return opened
+
+
+def _words(value: Value) -> Words:
+    if not isinstance(value, np.ndarray) or value.dtype != np.uint64 or value.ndim != 3 or value.shape[2] != 2:
+        raise WireError("a node gave something that is not shares")
+    return value.view(np.uint64)

@@ -6,7 +6,7 @@ Sealed boxes of libsodium (X25519, XSalsa20-Poly1305): the coordinator relays wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from nacl.exceptions import CryptoError
@@ -15,9 +15,11 @@ from nacl.public import PrivateKey, PublicKey, SealedBox
 from tacit import wire
 from tacit.errors import CenterError, WireError
 from tacit.rand import Rng
-from tacit.secure.share import N_NODES, Ints, Words, split
+from tacit.secure.share import SEED_BYTES, Ints, Part, Words, expand, split
+from tacit.wire import Value
 
 OPEN = "open"  # the use of an addend whose sum is opened
+MAX_SIZE = 1 << 24  # numbers in an envelope: a seed is short, what it stretches to is not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,41 +41,73 @@ class Label:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """What one node finds in an envelope: its pair of shares, and what it may do with them."""
+    """What one node finds in an envelope: its shares, and what it may do with them."""
 
     label: Label
-    pair: Words
+    words: Words = field(repr=False)
 
 
 def seal(addend: Ints, label: Label, keys: Sequence[bytes], *, rng: Rng) -> list[bytes]:
     """One envelope for each node of the center."""
-    if len(keys) != N_NODES:
-        raise CenterError(f"a center has {N_NODES} nodes; {len(keys)} keys were given")
     envelopes = []
-    for key, pair in zip(keys, split(addend, rng=rng), strict=True):
-        contents = wire.encode({**vars(label), "pair": pair})
+    for key, parts in zip(keys, split(addend, rng=rng, n_nodes=len(keys)), strict=True):
+        contents = wire.encode({**vars(label), "size": addend.size, "parts": [*parts]})
         envelopes.append(bytes(SealedBox(PublicKey(key)).encrypt(contents)))
     return envelopes
 
 
-def unseal(envelope: bytes, key: PrivateKey) -> Contents:
-    """What the envelope holds, for the node whose key it is.
+def unseal(envelope: bytes, key: PrivateKey, n_parts: int) -> Contents:
+    """What the envelope holds, for the node whose key it is; a node of the center holds `n_parts` of each number.
 
     Raises:
         CenterError: if it was sealed for another key, was altered, or holds something else.
     """
-    try:
-        contents = wire.decode(SealedBox(key).decrypt(envelope))
-    except (CryptoError, WireError, TypeError) as error:
-        raise CenterError("an envelope does not open: it was sealed for another key, or altered") from error
-    match contents:
+    match _decrypt(envelope, key):
         case {
             "context": str(context),
             "party": str(party),
             "n_parties": int(n),
             "use": str(use),
-            "pair": np.ndarray() as pair,
-        } if pair.dtype == np.uint64 and pair.ndim == 3 and pair.shape[::2] == (2, 2):
+            "size": int(size),
+            "parts": list(parts),
+        } if 0 <= size <= MAX_SIZE and len(own := _parts(parts, size)) == len(parts) == n_parts:
             label = Label(context=context, party=party, n_parties=n, use=use)
-            return Contents(label=label, pair=pair.view(np.uint64))
-    raise CenterError("an envelope opens to something that is not a pair of shares")
+            return Contents(label=label, words=expand(own, size))
+    raise CenterError("an envelope opens to something that is not shares of whole numbers")
+
+
+def seal_message(message: bytes, label: Label, key: bytes) -> bytes:
+    """An envelope with any bytes, for one node."""
+    return bytes(SealedBox(PublicKey(key)).encrypt(wire.encode({**vars(label), "message": message})))
+
+
+def unseal_message(envelope: bytes, key: PrivateKey) -> tuple[Label, bytes]:
+    """What `seal_message` put in, for the node whose key it is; a `CenterError` as for `unseal`."""
+    match _decrypt(envelope, key):
+        case {
+            "context": str(context),
+            "party": str(party),
+            "n_parties": int(n),
+            "use": str(use),
+            "message": bytes(message),
+        }:
+            return Label(context=context, party=party, n_parties=n, use=use), message
+    raise CenterError("an envelope opens to something that is not a sealed message")
+
+
+def _decrypt(envelope: bytes, key: PrivateKey) -> Value:
+    try:
+        return wire.decode(SealedBox(key).decrypt(envelope))
+    except (CryptoError, WireError, TypeError) as error:
+        raise CenterError("an envelope does not open: it was sealed for another key, or altered") from error
+
+
+def _parts(values: list[Value], size: int) -> list[Part]:
+    """Those of the values that are parts of `size` numbers."""
+    parts: list[Part] = []
+    for value in values:
+        if isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.shape == (size, 2):
+            parts.append(value.view(np.uint64))
+        elif isinstance(value, bytes) and len(value) == SEED_BYTES:
+            parts.append(value)
+    return parts

@@ -1,15 +1,22 @@
-"""Shares: a whole number as the sum of three random ones, modulo 2^128.
+"""Shares: a whole number as the sum of random ones, modulo 2^128.
 
-x = s_0 + s_1 + s_2 (mod 2^128), s_0 and s_1 uniform. Node p of three holds the pair (s_p, s_{p+1 mod 3}): one node's
-pair is uniform whatever x is and so says nothing; any two nodes hold all three parts. Sums are taken part by part.
-The modulus and the pairs are those of the three-node engine (ABY3 over 128 bits), so that a sum can be opened, or go
-into a secure computation as it is.
+Three nodes: x = s_0 + s_1 + s_2 (mod 2^128), s_0 and s_1 uniform. Node p holds the pair (s_p, s_{p+1 mod 3}): one
+node's pair is uniform whatever x is and so says nothing; any two nodes hold all three parts. Two nodes: x = s_0 + s_1,
+and node p holds s_p alone. Sums are taken part by part. Modulus and parts are those of the engines (ABY3 and Cheetah
+over 128 bits), so that a sum can be opened, or go into a secure computation as it is. A uniform part travels as the
+seed that it is stretched from.
 
-A vector modulo 2^128 is an array of unsigned 64-bit words of shape (m, 2): low word, high word.
+A vector modulo 2^128 is an array of unsigned 64-bit words of shape (m, 2): low word, high word. What a node holds has
+shape (parts, m, 2). A real number x stands for the whole number round(x * 2^40).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import nacl.utils
 import numpy as np
 import numpy.typing as npt
 
@@ -18,21 +25,60 @@ from tacit.rand import Rng
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 N_NODES = 3
+FRACTION_BITS = 40
+SEED_BYTES = 32
+
+Part = bytes | Words  # a seed, or the words themselves
 
 
-def split(x: Ints, *, rng: Rng) -> list[Words]:
-    """The pairs of shares of `x`, one of shape (2, m, 2) for each node.
+class OutOfRange(CenterError):
+    """A number that needs more bits than were declared."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What one node holds of an array: words of shape (parts, m, 2), m the number of entries."""
+
+    words: Words = field(repr=False)
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.words.ndim != 3 or self.words.shape[1:] != (math.prod(self.shape), 2):
+            raise CenterError(f"shares of {self.words.shape[1:2]} numbers do not fill an array of shape {self.shape}")
+
+
+def parts_held(n_nodes: int) -> int:
+    """How many parts of each number a node holds, in a center of `n_nodes`."""
+    if n_nodes not in (2, 3):
+        raise CenterError(f"a center has three nodes, or two; not {n_nodes}")
+    return n_nodes - 1
+
+
+def split(x: Ints, *, rng: Rng, n_nodes: int = N_NODES) -> list[list[Part]]:
+    """What each node gets of `x`: two parts, or one if there are two nodes. All parts but the last are seeds.
 
     Guarantees:
-        Each pair alone is uniform and independent of `x`; `join` of any two pairs gives `x` back.
+        What one node gets is independent of `x`, and expands to words that nobody can tell from uniform ones. Of three
+        nodes, any two can `join` what theirs expand to.
     """
-    s0 = rng.words(2 * x.size).reshape(-1, 2)
-    s1 = rng.words(2 * x.size).reshape(-1, 2)
-    s2 = _subtract(_subtract(_extend(x), s0), s1)
-    parts = (s0, s1, s2)
-    return [np.stack([parts[p], parts[(p + 1) % N_NODES]]) for p in range(N_NODES)]
+    held = parts_held(n_nodes)
+    seeds = [rng.bytes(SEED_BYTES) for _ in range(n_nodes - 1)]
+    last = _extend(x)
+    for seed in seeds:
+        last = _subtract(last, _stretch(seed, x.size))
+    parts: list[Part] = [*seeds, last]
+    return [[parts[(p + i) % n_nodes] for i in range(held)] for p in range(n_nodes)]
+
+
+def expand(parts: Sequence[Part], size: int) -> Words:
+    """The words of shape (parts, size, 2) that a node's parts stand for."""
+    words = np.empty((len(parts), size, 2), dtype=np.uint64)
+    for row, part in zip(words, parts, strict=True):
+        row[:] = _stretch(part, size) if isinstance(part, bytes) else part
+    return words
 
 
 def add(a: Words, b: Words) -> Words:
@@ -45,18 +91,68 @@ def add(a: Words, b: Words) -> Words:
 
 
 def join(node: int, pair: Words, next_pair: Words) -> Ints:
-    """The numbers whose shares node `node` and the next one hold, as signed 64-bit integers.
+    """The numbers whose shares node `node` of three and the next one hold, as signed 64-bit integers.
 
     Raises:
         CenterError: if the two nodes differ in the part that both hold, or a number needs more than 64 bits.
     """
+    _check_common(node, pair, next_pair)
+    return _narrow(add(add(pair[0], pair[1]), next_pair[1]))
+
+
+def join_all(held: Sequence[Words]) -> Ints:
+    """The numbers whose shares all nodes of a center hold, as signed 64-bit integers.
+
+    Raises:
+        CenterError: if any two nodes differ in a part that both hold, or a number needs more than 64 bits.
+    """
+    n_nodes = len(held)
+    if any(words.shape != held[0].shape or len(words) != parts_held(n_nodes) for words in held):
+        raise CenterError("the nodes hold shares of different shapes")
+    if n_nodes == N_NODES:
+        for p in range(N_NODES):
+            _check_common(p, held[p], held[(p + 1) % N_NODES])
+    total = held[0][0]
+    for words in held[1:]:
+        total = add(total, words[0])
+    return _narrow(total)
+
+
+def join_real(held: Sequence[Shared]) -> Floats:
+    """The real numbers whose shares all nodes hold.
+
+    Raises:
+        CenterError: if the nodes disagree, or a number is not within 2^23: then a computation left its range.
+    """
+    shape = held[0].shape
+    if any(shared.shape != shape for shared in held):
+        raise CenterError("the nodes hold shares of different shapes")
+    try:
+        numbers = join_all([shared.words for shared in held]).reshape(shape)
+    except OutOfRange as error:
+        raise OutOfRange(
+            "a result of the secure computation is not within 2**23: what the parties sealed, or a public argument, is "
+            "larger than declared"
+        ) from error
+    return np.asarray(numbers / float(1 << FRACTION_BITS))
+
+
+def _check_common(node: int, pair: Words, next_pair: Words) -> None:
     if pair.shape != next_pair.shape or not np.array_equal(pair[1], next_pair[0]):
         raise CenterError(f"nodes {node} and {(node + 1) % N_NODES} hold different values of the same share")
-    total = add(add(pair[0], pair[1]), next_pair[1])
-    low = total[:, 0].view(np.int64)
+
+
+def _narrow(total: Words) -> Ints:
+    low = np.ascontiguousarray(total[:, 0]).view(np.int64)
     if not np.array_equal(total, _extend(low)):
-        raise CenterError("the sum does not fit the declared grid: a party sent shares of a number that is too large")
-    return low.copy()
+        raise OutOfRange("the sum does not fit the declared grid: a party sent shares of a number that is too large")
+    return low
+
+
+def _stretch(seed: bytes, size: int) -> Words:
+    """`size` words modulo 2^128 from a seed: the ChaCha20 stream of libsodium's deterministic generator."""
+    stream = nacl.utils.randombytes_deterministic(16 * size, seed)
+    return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False).reshape(size, 2)
 
 
 def _extend(x: Ints) -> Words:

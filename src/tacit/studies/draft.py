@@ -171,7 +171,7 @@ def _feature_part(column: Column) -> str:
 def _method_part() -> str:
     return """\
 [method]  # without this table, the default method for what [privacy] asks
-name = "averaging"  # `tacit methods` lists them
+name = "private-newton"  # `tacit methods` lists them
 # settings of the method, by their Python names
 
 [privacy]  # without this table, no differential privacy is asked for

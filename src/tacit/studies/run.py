@@ -8,7 +8,7 @@ from tacit.errors import StudyError
 from tacit.methods import METHODS, Method, make
 from tacit.studies.study import PrivacyRequest, Study
 
-DEFAULT_PRIVATE = "averaging"
+DEFAULT_PRIVATE = "private-newton"
 DEFAULT_EXACT = "pooled"
 
 
@@ -26,7 +26,11 @@ def method_of(study: Study, *, method: str | None = None, epsilon: float | None 
     settings = dict(study.settings) if name == study.method else {}
     if name in METHODS:
         known = METHODS[name]._get_param_names()
-        asked = {} if privacy is None else {"epsilon": privacy.epsilon, "delta": privacy.delta}
+        asked = (
+            {}
+            if privacy is None
+            else {"epsilon": privacy.epsilon, "delta": privacy.delta, "relation": privacy.relation}
+        )
         asked["colluders"] = study.federation.colluders
         settings |= {key: value for key, value in asked.items() if key in known and value is not None}
     made = make(name, settings)

@@ -1,0 +1,147 @@
+"""What a party was asked to take part in, and what it said: studies and consents, in the party's own file.
+
+The daemon writes studies as they are announced; the owner says yes or no on the command line; both look here.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.errors import SettingError, StudyError, WireError
+from tacit.federation.net.offer import Offer
+from tacit.methods import METHODS, Method
+from tacit.privacy.accounting import epsilon_of
+from tacit.privacy.event import Repeated
+from tacit.studies.run import method_of
+from tacit.studies.study import Study
+
+FILE = "studies.db"
+DEFAULT_RUNS = 2  # a run that loses a party starts again with the rest, and costs again
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS study (
+    digest TEXT PRIMARY KEY,
+    name   TEXT NOT NULL,
+    text   TEXT NOT NULL,
+    seen   REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS consent (
+    digest TEXT PRIMARY KEY,
+    state  TEXT NOT NULL,
+    runs   INTEGER NOT NULL,
+    time   REAL NOT NULL,
+    told   INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A study that this party knows of: `state` is "in", "out", or "" where nothing was said yet."""
+
+    digest: str
+    text: str
+    seen: float
+    state: str
+    runs: int
+
+    def read(self) -> Study:
+        """The study itself."""
+        return Study.parse(self.text, source=f"study {self.digest[:12]}", known_methods=METHODS)
+
+    def method(self) -> Method:
+        """The study's method, with its settings."""
+        return method_of(self.read())
+
+    def epsilon_allowed(self, delta: float) -> float:
+        """What the consented number of runs costs, and so the most that this study may cost."""
+        event = self.method().event()
+        return epsilon_of(Repeated(event=event, count=self.runs), delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A consent that was given or taken back, for the coordinator to know."""
+
+    digest: str
+    state: str
+
+
+class Consents:
+    """The file.
+
+    Guarantees:
+        A study is kept under the digest of what its text says, whatever the message that brought it claimed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=30.0, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.executescript(_TABLES)
+        except sqlite3.Error as error:
+            raise SettingError(f"{path} cannot be used for studies: {error}; name a writable --folder") from error
+
+    def add(self, offer: Offer) -> bool:
+        """Keep an announced study; True if it is new here."""
+        try:
+            study = Study.parse(offer.text, source="an announced study")
+        except StudyError as error:
+            raise WireError(f"an announced study cannot be read: {error}") from error
+        if study.digest() != offer.digest:
+            raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
+        return self.keep(study)
+
+    def keep(self, study: Study) -> bool:
+        """Keep a study; True if it is new here."""
+        row = (study.digest(), study.name, study.to_toml(), time.time())
+        return self._database.execute("INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?)", row).rowcount > 0
+
+    def find(self, digest: str) -> Known | None:
+        """The study with this digest."""
+        found = self._select("WHERE study.digest = ?", (digest,))
+        return found[0] if found else None
+
+    def all(self) -> list[Known]:
+        """Every study, the newest first."""
+        return self._select("ORDER BY seen DESC")
+
+    def named(self, name: str) -> Known:
+        """The newest study of this name, or the one whose digest starts so; an error that names what there is."""
+        found = self._select("WHERE name = ? ORDER BY seen DESC", (name,))
+        if not found and len(name) >= 6:
+            found = [known for known in self.all() if known.digest.startswith(name)]
+        if not found:
+            names = ", ".join(sorted({known.read().name for known in self.all()})) or "none"
+            raise SettingError(f"no study {name!r} was announced to this party; known: {names}. Is it connected?")
+        return found[0]
+
+    def decide(self, digest: str, state: str, runs: int = DEFAULT_RUNS) -> None:
+        """Write down what the owner said."""
+        if runs < 1:
+            raise SettingError(f"--runs {runs} must be at least 1")
+        row = (digest, state, runs, time.time())
+        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0)", row)
+
+    def changes(self) -> Sequence[Change]:
+        """Consents that the coordinator was not told of yet; telling is this call's business."""
+        rows = self._database.execute("SELECT digest, state FROM consent WHERE told = 0").fetchall()
+        for digest, state in rows:
+            self._database.execute("UPDATE consent SET told = 1 WHERE digest = ? AND state = ?", (digest, state))
+        return [Change(digest=str(digest), state=str(state)) for digest, state in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _select(self, where: str, values: tuple[str, ...] = ()) -> list[Known]:
+        rows = self._database.execute(
+            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0) "
+            f"FROM study LEFT JOIN consent ON consent.digest = study.digest {where}",
+            values,
+        )
+        return [Known(digest=d, text=text, seen=seen, state=state, runs=runs) for d, text, seen, state, runs in rows]

@@ -1,0 +1,141 @@
+"""A center node's desk: it gives the coordinator's requests to the node, which decides what it may do.
+
+Sums are added here. What programs read is kept and computed by the node's engine, a program of its own that speaks with
+the engines of the other nodes directly, over mutual TLS with certificates that the nodes pinned.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from tacit import wire
+from tacit.daemon.node_process import ENGINE, PEER_CERTIFICATES, EngineProcess
+from tacit.errors import CenterError, SettingError, TacitError, WireError
+from tacit.federation.net.certificate import make_own
+from tacit.federation.net.journal import Journal
+from tacit.federation.net.letter import Letter
+from tacit.federation.net.node_card import NodeCard, Peers, fingerprints_of
+from tacit.federation.net.place import Place, read_json
+from tacit.federation.net.station import CARD, NODE, PEERS, REFUSAL, Outgoing
+from tacit.secure.node import NodeServer
+from tacit.secure.share import N_NODES
+
+_LISTEN = "listen.json"
+_PEERS = "peers.json"
+
+
+def prepare_engine(folder: Path, listen: str | None) -> str:
+    """Write where the node's engine listens, and its own certificate; returns the address."""
+    address = listen or f"127.0.0.1:{_free_port()}"
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise SettingError(f"--listen {address!r} is not of the form HOST:PORT")
+    make_own(folder, ENGINE, host)
+    (folder / _LISTEN).write_text(json.dumps({"address": address}) + "\n", encoding="utf-8")
+    return address
+
+
+class NodeDesk:
+    """What a center node does with letters that are believed."""
+
+    streams: tuple[str, ...] = ()
+
+    def __init__(self, place: Place, journal: Journal) -> None:
+        if place.seat is None:
+            raise SettingError(f"{place.folder} does not say which seat this node has; join again")
+        self._place = place
+        self._seat = place.seat
+        self._journal = journal
+        self._node = NodeServer(place.seat, home=place.folder)
+        self._card = _own_card(place)
+        self._engine: EngineProcess | None = None
+        self._session = ""
+
+    def close(self) -> None:
+        """Stop the engine."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def arrives(self, letter: Letter) -> None:
+        """A new session ends whatever the engine is doing: its peers are no longer there to do it with."""
+        if letter.kind == PEERS and self._engine is not None:
+            self._engine.kill()
+
+    def news(self) -> Mapping[str, bytes]:
+        """A node has nothing to tell of its own accord."""
+        return {}
+
+    def handle(self, letter: Letter) -> Outgoing | None:
+        """The node's reply to a request."""
+        try:
+            match letter.kind:
+                case "card":
+                    alive = self._engine is not None and self._engine.is_alive
+                    return Outgoing(kind=CARD, body=self._card.encode(self._session if alive else ""))
+                case "peers":
+                    self._meet(Peers.decode(letter.body))
+                    return Outgoing(kind=PEERS, body=b"N")
+                case "node":
+                    return Outgoing(kind=NODE, body=self._request(letter.body))
+        except TacitError as error:
+            self._journal.note("refused", kind=letter.kind, why=str(error))
+            return Outgoing(kind=REFUSAL, body=wire.encode({"error": type(error).__name__, "why": str(error)}))
+        return None
+
+    def _request(self, body: bytes) -> bytes:
+        match wire.decode(body):
+            case {"ask": str(ask)} if ask in ("keep", "compute", "forget"):
+                if self._engine is None:
+                    raise CenterError("this node's engine was not started; resume the study")
+                reply = self._engine.handle(body)
+            case {"ask": str(ask)}:
+                reply = self._node.handle(body)
+            case _:
+                raise WireError("a request that is none of a node's")
+        outcome = next(word for word in ("done", "refused", "broken") if word.encode() in reply[:20])
+        self._journal.note("request", ask=ask, bytes=len(body), outcome=outcome)
+        if outcome == "broken" and self._engine is not None:
+            self._engine.kill()  # the next run begins a new session
+        return reply
+
+    def _meet(self, peers: Peers) -> None:
+        """Begin a session with these peers, who must be the ones that were pinned."""
+        own = peers.members[self._seat] if len(peers.members) == N_NODES else None
+        if own != self._place.member or peers.cards[self._seat] != self._card:
+            raise CenterError(f"the coordinator describes node {self._place.identity.name!r} as another than it is")
+        self._pin(fingerprints_of(peers.members))
+        folder = self._place.folder
+        (folder / PEER_CERTIFICATES).write_text("".join(card.certificate for card in peers.cards), encoding="ascii")
+        self.close()
+        self._engine = EngineProcess(self._seat, folder, [card.address for card in peers.cards])
+        self._session = peers.session
+        self._journal.note("session", session=peers.session)
+
+    def _pin(self, found: dict[str, str]) -> None:
+        path = self._place.folder / _PEERS
+        if not path.exists():
+            path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            for name, fingerprint in found.items():
+                self._journal.note("pinned", node=name, fingerprint=fingerprint)
+        elif read_json(path) != found:
+            raise CenterError(
+                f"the other nodes have other keys than those pinned in {path.name}; if that is right, remove the file"
+            )
+
+
+def _own_card(place: Place) -> NodeCard:
+    match read_json(place.folder / _LISTEN):
+        case {"address": str(address)}:
+            certificate = (place.folder / f"{ENGINE}-authority.pem").read_text(encoding="ascii")
+            return NodeCard.make(place.identity, address, certificate)
+    raise SettingError(f"{place.folder / _LISTEN} is damaged; join again with a new invitation")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

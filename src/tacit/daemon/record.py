@@ -1,0 +1,114 @@
+"""Runs of studies as the coordinator remembers them: what a restart needs to go on."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tacit.errors import SettingError
+from tacit.rand import Rng
+
+FILE = "runs.db"
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS run (
+    id      TEXT PRIMARY KEY,
+    study   TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    state   TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    parties TEXT NOT NULL,
+    left    TEXT NOT NULL,
+    why     TEXT NOT NULL,
+    started REAL NOT NULL,
+    changed REAL NOT NULL
+) WITHOUT ROWID
+"""
+
+RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
+
+
+@dataclass(kw_only=True)
+class Run:
+    """One run of a study.
+
+    Attributes:
+        id: its name in letters and questions.
+        study: the study's digest.
+        name: the study's name.
+        state: "running" (perhaps by a process that died since), "finished", or "stopped" with a reason; all but
+            finished ones can be resumed.
+        attempt: a run that loses a party begins again with the rest, as its next attempt.
+        parties: who takes part in this attempt; empty until they are gathered.
+        left: who took part in an earlier attempt and no longer does, and why.
+        why: why it stopped.
+    """
+
+    id: str
+    study: str
+    name: str
+    state: str = RUNNING
+    attempt: int = 1
+    parties: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    why: str = ""
+    started: float = field(default_factory=time.time)
+
+    @property
+    def question_run(self) -> str:
+        """The run as its questions name it: an attempt's questions are its own."""
+        return f"{self.id}.{self.attempt}"
+
+
+class Runs:
+    """The coordinator's runs, in one SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=30.0)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute(_TABLE)
+        except sqlite3.Error as error:
+            raise SettingError(f"{path} cannot be used for runs: {error}; name a writable --folder") from error
+
+    def begin(self, study: str, name: str) -> Run:
+        """A new run."""
+        run = Run(id=Rng.system().bytes(8).hex(), study=study, name=name)
+        self.save(run)
+        return run
+
+    def unfinished(self, study: str) -> Run | None:
+        """The last run of this very study, if it did not finish."""
+        found = self._select("WHERE study = ? ORDER BY started DESC LIMIT 1", (study,))
+        return found[0] if found and found[0].state != FINISHED else None
+
+    def all(self) -> list[Run]:
+        """Every run, the newest first."""
+        return self._select("ORDER BY started DESC", ())
+
+    def save(self, run: Run) -> None:
+        """Write the run down as it is now."""
+        row = (
+            run.id, run.study, run.name, run.state, run.attempt, json.dumps(run.parties), json.dumps(run.left), run.why,
+            run.started, time.time(),
+        )  # fmt: skip
+        self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _select(self, where: str, values: tuple[str, ...]) -> list[Run]:
+        rows = self._database.execute(
+            f"SELECT id, study, name, state, attempt, parties, left, why, started FROM run {where}", values
+        )
+        return [
+            Run(
+                id=id_, study=study, name=name, state=state, attempt=attempt, parties=json.loads(parties),
+                left=json.loads(left), why=why, started=started,
+            )
+            for id_, study, name, state, attempt, parties, left, why, started in rows
+        ]  # fmt: skip

@@ -1,0 +1,205 @@
+"""The coordinator's end of the line: letters to members out, their replies in, matched to what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nats.js.api import DiscardPolicy, StorageType, StreamConfig
+from nats.js.errors import APIError, NotFoundError
+
+from tacit.errors import RunError, WireError
+from tacit.federation.net import subject
+from tacit.federation.net.headquarters import Headquarters
+from tacit.federation.net.identity import Member
+from tacit.federation.net.journal import Journal
+from tacit.federation.net.letter import Letter, read_letter, signed, write_letter
+from tacit.federation.net.link import Link
+from tacit.federation.net.station import ANSWER, ASK, REFUSAL, STUDY
+
+_FIRST_REPEAT, _LONGEST_REPEAT = 1.0, 10.0  # seconds until a letter without a reply is sent again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Post:
+    """What is sent to several members: one letter each, with the same body (or one of its own).
+
+    Attributes:
+        kind: "ask" for a question, or a call's kind.
+        bodies: member -> body.
+        reference: the digest of the question, if it is one.
+        study, run, round: what the letters belong to.
+        seconds: how long replies are waited for.
+        look_back: whether answers that the server has kept are taken before anybody is asked.
+    """
+
+    kind: str
+    bodies: Mapping[str, bytes]
+    reference: str = ""
+    study: str = ""
+    run: str = ""
+    round: int = 0
+    seconds: float
+    look_back: bool = False
+
+
+@dataclass
+class _Pending:
+    """One post under way."""
+
+    post: Post
+    missing: set[str]
+    replies: dict[str, Letter] = field(default_factory=dict)
+    nonces: dict[str, str] = field(default_factory=dict)  # nonce of a letter that was sent -> its recipient
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Exchange:
+    """Sends posts and gathers replies. All of its methods run on one event loop."""
+
+    def __init__(self, headquarters: Headquarters, journal: Journal | None = None) -> None:
+        self._headquarters = headquarters
+        self._journal = journal
+        self._link = Link(headquarters.address, headquarters.credential, journal)
+        self._pending: list[_Pending] = []
+        self._members: dict[str, Member] = {}
+        self.on_reply: Callable[[str, str], None] | None = None  # told (member, kind) of every reply, for progress
+
+    async def open(self, *, seconds: float = 10.0) -> None:
+        """Connect, and see that the server keeps what it must."""
+        await self._link.subscribe("tacit.answer.*.*", self._on_letter)
+        await self._link.subscribe("tacit.reply.*.*", self._on_letter)
+        await self._link.open(seconds=seconds)
+        self._link.on_up = self._send_again
+        await keep_streams(self._link)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._link.close()
+
+    async def announce(self, body: bytes, digest: str) -> None:
+        """Make a study known to every member, now and later."""
+        identity = self._headquarters.identity
+        letter = write_letter(identity, kind=STUDY, recipient=subject.EVERYBODY, body=body, study=digest)
+        await self._link.publish(subject.study(digest), signed(letter, identity))
+        await self._link.flush()
+
+    async def studies(self) -> list[Letter]:
+        """Every study that was announced, oldest first."""
+        own = self._headquarters.identity.member
+        return [
+            read_letter(frame, sender=own, recipient=subject.EVERYBODY, kinds=(STUDY,))
+            for frame in await self._link.all_last(subject.STUDIES)
+        ]
+
+    async def send(self, post: Post) -> dict[str, Letter]:
+        """The members' replies, from those that gave one in time; letters without one are sent again meanwhile."""
+        self._members = {member.name: member for member in self._headquarters.roster.members()}
+        strangers = [name for name in post.bodies if name not in self._members]
+        if strangers:
+            raise RunError(f"{strangers[0]!r} is not, or no longer, a member of this federation; run without it")
+        pending = _Pending(post, set(post.bodies))
+        self._pending.append(pending)
+        try:
+            if post.look_back:
+                await self._look_back(pending)
+            await self._gather(pending)
+        finally:
+            self._pending.remove(pending)
+        return {name: pending.replies[name] for name in post.bodies if name in pending.replies}
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _gather(self, pending: _Pending) -> None:
+        clock = asyncio.get_running_loop().time
+        deadline, repeat = clock() + pending.post.seconds, _FIRST_REPEAT
+        while pending.missing and (left := deadline - clock()) > 0:
+            await self._send_letters(pending, sorted(pending.missing))
+            try:
+                await asyncio.wait_for(pending.done.wait(), timeout=min(repeat, left))
+            except TimeoutError:
+                repeat = min(2 * repeat, _LONGEST_REPEAT)
+
+    async def _send_letters(self, pending: _Pending, names: Sequence[str]) -> None:
+        identity, post = self._headquarters.identity, pending.post
+        where = subject.ask if post.kind == ASK else subject.call
+        for name in names:
+            letter = write_letter(
+                identity, kind=post.kind, recipient=name, body=post.bodies[name],
+                study=post.study, run=post.run, round=post.round, about=post.reference,
+            )  # fmt: skip
+            pending.nonces[letter.nonce] = name
+            await self._link.publish(where(name), signed(letter, identity))
+
+    async def _send_again(self) -> None:
+        """After a new connection: whoever has not replied may never have been asked."""
+        for pending in list(self._pending):
+            await self._send_letters(pending, sorted(pending.missing))
+
+    async def _look_back(self, pending: _Pending) -> None:
+        names = sorted(pending.missing)
+        kept = await asyncio.gather(
+            *(self._link.last(subject.ANSWERS, subject.answer(name, pending.post.reference)) for name in names)
+        )
+        for name, frame in zip(names, kept, strict=True):
+            if frame is not None:
+                await self._on_letter(subject.answer(name, pending.post.reference), frame, "")
+
+    async def _on_letter(self, where: str, frame: bytes, _: str) -> None:
+        _, stream, name, reference = where.split(".")
+        member = self._members.get(name)
+        expected = [p for p in self._pending if name in p.missing and self._is_for(p, stream, reference, name)]
+        if member is None or not expected:
+            return  # a late reply, or one to another process of the coordinator
+        kinds = (ANSWER,) if stream == ANSWER else (REFUSAL, *(p.post.kind for p in expected))
+        try:
+            letter = read_letter(frame, sender=member, recipient=subject.COORDINATOR, kinds=kinds)
+            for pending in expected:
+                self._take(pending, letter)
+        except WireError as error:
+            if self._journal is not None:
+                self._journal.note("not-believed", member=name, why=str(error))
+
+    @staticmethod
+    def _is_for(pending: _Pending, stream: str, reference: str, name: str) -> bool:
+        if pending.post.kind == ASK:
+            return reference == pending.post.reference
+        return stream == "reply" and pending.nonces.get(reference) == name
+
+    def _take(self, pending: _Pending, letter: Letter) -> None:
+        post = pending.post
+        about_is_right = letter.about == post.reference if letter.kind == ANSWER else (
+            pending.nonces.get(letter.about) == letter.sender
+        )  # fmt: skip
+        if not about_is_right or (letter.study, letter.run) != (post.study, post.run):
+            raise WireError(f"{letter.sender!r} replied to another letter than the one that was sent")
+        pending.replies[letter.sender] = letter
+        pending.missing.discard(letter.sender)
+        if self.on_reply is not None:
+            self.on_reply(letter.sender, letter.kind)
+        if not pending.missing:
+            pending.done.set()
+
+
+async def keep_streams(link: Link) -> None:
+    """See that the server keeps questions, answers, studies and events on its disk."""
+    manager = link.client.jetstream()
+    for stream in subject.STREAMS:
+        settings = StreamConfig(
+            name=stream.name,
+            subjects=[stream.subjects],
+            storage=StorageType.FILE,
+            max_msgs_per_subject=stream.per_subject,
+            max_age=stream.days * 86400,
+            max_bytes=stream.megabytes << 20,
+            discard=DiscardPolicy.OLD,
+            allow_direct=True,
+        )
+        try:
+            try:
+                await manager.stream_info(stream.name)
+            except NotFoundError:
+                await manager.add_stream(settings)
+        except (APIError, OSError) as error:
+            raise RunError(f"the message server cannot keep {stream.subjects}: {error}; is JetStream on?") from error

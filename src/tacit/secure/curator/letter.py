@@ -1,0 +1,138 @@
+"""Letters between participants: sealed by the sender for one recipient, carried by somebody who cannot read them.
+
+Authenticated boxes of libsodium (X25519, XSalsa20-Poly1305): the recipient knows who wrote, and nobody else can have
+altered it. A letter says which run, sender, recipient and turn it belongs to, so none can be replayed or swapped. Who
+carries the letters sees who writes to whom, and how much; both are public. Participants know each other's keys from the
+directory; over a network they must be those that the parties' invitations pinned, else the carrier could put itself in
+between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nacl.exceptions import CryptoError
+from nacl.public import Box, PrivateKey, PublicKey
+
+from tacit import wire
+from tacit.errors import WireError
+from tacit.rand import Rng
+from tacit.wire import Value
+
+Body = Mapping[str, Value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """What a participant hands over: its letters, whom it waits for, and what it publishes when it has finished."""
+
+    letters: Mapping[str, bytes]
+    awaits: tuple[str, ...]
+    published: bytes = b""
+
+    def encode(self) -> bytes:
+        """As it travels."""
+        return wire.encode({"letters": self.letters, "awaits": self.awaits, "published": self.published})
+
+    @staticmethod
+    def decode(message: bytes) -> Outgoing:
+        """What `encode` wrote; a `WireError` for anything else."""
+        match wire.decode(message):
+            case {"letters": dict(letters), "awaits": list(awaits), "published": bytes(published), **rest} if not rest:
+                boxes = {name: box for name, box in letters.items() if isinstance(box, bytes)}
+                names = tuple(name for name in awaits if isinstance(name, str))
+                if len(boxes) == len(letters) and len(names) == len(awaits):
+                    return Outgoing(letters=boxes, awaits=names, published=published)
+        raise WireError("a message is not a participant's letters")
+
+
+class Desk:
+    """One participant's key, and the turns of its correspondence."""
+
+    def __init__(self, session: str, name: str, *, rng: Rng) -> None:
+        self.session = session
+        self.name = name
+        self._rng = rng
+        self._key = PrivateKey(rng.bytes(32))
+        self._peers: dict[str, Box] = {}
+        self._sent: dict[str, int] = {}
+        self._received: dict[str, int] = {}
+
+    @property
+    def public_key(self) -> bytes:
+        """The key to which others write."""
+        return bytes(self._key.public_key)
+
+    def meet(self, peers: Mapping[str, bytes]) -> None:
+        """Learn the others' keys."""
+        for name, key in peers.items():
+            if len(key) != PublicKey.SIZE or (name != self.name and key == self.public_key):
+                raise WireError(f"the directory has no key of its own for {name!r}")
+            self._peers[name] = Box(self._key, PublicKey(key))
+
+    def seal(self, recipient: str, subject: str, body: Body) -> bytes:
+        """A letter that only `recipient` can read."""
+        turn = self._sent.get(recipient, 0)
+        self._sent[recipient] = turn + 1
+        letter = wire.encode({**self._heading(self.name, recipient, turn), "subject": subject, "body": body})
+        return bytes(self._peers[recipient].encrypt(letter, self._rng.bytes(Box.NONCE_SIZE)))
+
+    def open(self, sender: str, subject: str, letter: bytes) -> dict[str, Value]:
+        """What `sender` wrote on `subject`; a `WireError` if this is not the next letter of that kind."""
+        turn = self._received.get(sender, 0)
+        try:
+            content = wire.decode(self._peers[sender].decrypt(letter))
+        except (CryptoError, KeyError, WireError, TypeError, ValueError) as error:
+            raise WireError(
+                f"a letter from {sender!r} does not open: it is for another reader, or was altered"
+            ) from error
+        match content:
+            case {"subject": str(found), "body": dict(body), **heading} if heading == self._heading(
+                sender, self.name, turn
+            ):
+                if found != subject:
+                    raise WireError(f"{sender!r} writes about {found!r} where {subject!r} is due")
+                self._received[sender] = turn + 1
+                return body
+        raise WireError(f"a letter from {sender!r} belongs to another run, reader or turn")
+
+    def _heading(self, sender: str, recipient: str, turn: int) -> dict[str, Value]:
+        return {"session": self.session, "sender": sender, "recipient": recipient, "turn": turn}
+
+
+class Post:
+    """Carries letters: collects what participants hand over, and delivers when all that one waits for is there."""
+
+    def __init__(self, participants: tuple[str, ...]) -> None:
+        self._participants = participants
+        self._pending: dict[str, dict[str, bytes]] = {name: {} for name in participants}
+        self._awaits: dict[str, tuple[str, ...]] = {}
+        self.published: dict[str, bytes] = {}
+
+    def collect(self, sender: str, message: bytes) -> None:
+        """Take over what a participant handed over."""
+        outgoing = Outgoing.decode(message)
+        for recipient, letter in outgoing.letters.items():
+            if recipient not in self._pending or sender in self._pending[recipient]:
+                raise WireError(f"{sender!r} writes to {recipient!r}, who is unknown or has a letter of its waiting")
+            self._pending[recipient][sender] = letter
+        if outgoing.awaits:
+            self._awaits[sender] = outgoing.awaits
+        else:
+            self.published[sender] = outgoing.published
+
+    def due(self) -> dict[str, bytes]:
+        """The deliveries that can be made now: a message for each participant who has all that it waits for."""
+        ready = {name: awaits for name, awaits in self._awaits.items() if set(awaits) <= self._pending[name].keys()}
+        deliveries = {}
+        for name, awaits in ready.items():
+            del self._awaits[name]
+            deliveries[name] = wire.encode({"letters": {sender: self._pending[name].pop(sender) for sender in awaits}})
+        return deliveries
+
+    def check_finished(self) -> None:
+        """Refuse to end before everybody has published."""
+        missing = [name for name in self._participants if name not in self.published]
+        if missing:
+            raise WireError(f"the run ended before {', '.join(missing)} published a share")

@@ -1,0 +1,348 @@
+"""A node of the center: it adds what it cannot read, keeps it, and runs the table's programs with the other nodes.
+
+`handle` takes one message and returns one, bytes to bytes, whatever carries them. Requests and replies:
+
+    {ask: "keys"}                                          -> {index, n_nodes, key}
+    {ask: "sum", context, envelopes}                       -> {words}            this node's share of the sum
+    {ask: "keep", run, name, context, envelopes, shape}    -> {}
+    {ask: "compute", run, program, public}                 -> {opened}           its shares of what the program opens
+    {ask: "encrypt", run, n_parties}                       -> {key, n_features} from node 0, {matrix} from node 1
+    {ask: "product", run, context, envelopes, form}        -> {step} from node 0 (form: n_vectors, fraction_bits)
+    {ask: "forget", run}                                   -> {}
+    {ask: "status"}                                        -> {n_kept, n_compiled}
+
+each inside {done: reply}; or {refused: why}, or {followed: why} if it was another node that would not, after which the
+node goes on; or {broken: why}, after which its engine is no longer in step with the others. Only the replies to `sum`
+and `compute` hold shares; no error ever does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from nacl.public import PrivateKey
+
+from tacit import wire
+from tacit.errors import CenterError, TacitError, WireError
+from tacit.secure.engine import Engine, Task
+from tacit.secure.envelope import OPEN, Label, unseal, unseal_message
+from tacit.secure.memory import Memory
+from tacit.secure.product import ADDS, USE, Form, ProductNode, Terms
+from tacit.secure.program import find_program
+from tacit.secure.share import N_NODES, Shared, Words, add, parts_held
+from tacit.wire import Value
+
+T = TypeVar("T")
+
+
+class EngineFailed(CenterError):
+    """The engine stopped in the middle of a computation."""
+
+
+class OthersRefused(CenterError):
+    """This node would have gone on, but not all nodes would."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A value that a run keeps at this node: its shares, and what it is a function of."""
+
+    shared: Shared = field(repr=False)
+    origin: str
+
+
+class NodeServer:
+    """One node: its key, what it has agreed to, what runs keep with it, and its side of the engine."""
+
+    def __init__(
+        self,
+        index: int,
+        *,
+        n_nodes: int = N_NODES,
+        home: Path | None = None,
+        engine: Callable[[], Engine] | None = None,
+    ) -> None:
+        """A node without a program yet.
+
+        Args:
+            index: its place among the nodes.
+            n_nodes: how many they are.
+            home: a folder that only this node can read, for its key and what it has agreed to; without one it starts
+                afresh each time.
+            engine: gives the engine, when the first program is to be run.
+        """
+        self.index = index
+        self.n_nodes = n_nodes
+        self._held = parts_held(n_nodes)
+        self._key = PrivateKey.generate() if home is None else _key_of(home)
+        self._memory = Memory(None if home is None else home / "agreed.sqlite")
+        self._engine = engine
+        self._kept: dict[tuple[str, str], Kept] = {}
+        self._products: dict[str, ProductNode] = {}
+
+    @property
+    def public_key(self) -> bytes:
+        """The key to which parties seal."""
+        return bytes(self._key.public_key)
+
+    def handle(self, request: bytes) -> bytes:
+        """Answer one message. Never raises."""
+        try:
+            return wire.encode({"done": self._answer(wire.decode(request))})
+        except EngineFailed as error:
+            return wire.encode({"broken": str(error)})
+        except OthersRefused as error:
+            return wire.encode({"followed": str(error)})
+        except TacitError as error:
+            return wire.encode({"refused": str(error)})
+        except Exception as error:  # its text might quote what a party sent
+            return wire.encode({"refused": f"node {self.index} cannot answer: {type(error).__name__}"})
+
+    def partial_sum(self, context: str, envelopes: Mapping[str, bytes]) -> Words:
+        """This node's share of the sum over the parties, to be opened.
+
+        Raises:
+            CenterError: as `keep`; and if a party sealed its part for a program.
+        """
+        return self._total(context, envelopes, OPEN)
+
+    def keep(self, run: str, name: str, context: str, envelopes: Mapping[str, bytes], shape: tuple[int, ...]) -> None:
+        """Add what the parties sealed and keep the sum, unopened, as `name` of the run.
+
+        Raises:
+            CenterError: if an envelope is for another context, party or use, if fewer parties are in the sum than one
+                of them requires, or if the context was summed before over other parties.
+        """
+        if name == OPEN:
+            raise CenterError(f"{OPEN!r} names what is opened; nothing is kept under it")
+        shared = Shared(self._total(context, envelopes, name), shape)
+        self._kept[run, name] = Kept(shared, wire.digest([context, name]))
+
+    def compute(self, run: str, name: str, public: Mapping[str, Value]) -> dict[str, Shared]:
+        """Run a program on what the run keeps; returns this node's shares of what it opens.
+
+        Raises:
+            CenterError: if the center has no such program, if the run keeps no value that it reads, if it ran before on
+                the same values with other public arguments, or if the other nodes are asked something else.
+        """
+
+        # 1. All nodes agree on what is to be computed, and on what.
+        def prepare(engine: Engine) -> tuple[tuple[Task, str], str, Sequence[Shared]]:
+            task, origin = self._task(run, name, public)
+            engine.prepare(task)
+            return (task, origin), origin, tuple(task.inputs.values())
+
+        engine, (task, origin) = self._together(prepare)
+        # 2. Together with the other nodes.
+        with _failing(f"program {name!r} stopped at node {self.index}"):
+            outputs = engine.run(task)
+        # 3. What it keeps stays; only what it opens is returned.
+        for key in task.program.keeps:
+            self._kept[run, key] = Kept(outputs[key], wire.digest([origin, key]))
+        return {key: outputs[key] for key in task.program.opens}
+
+    def encrypt_inverse(self, run: str, n_parties: int) -> dict[str, Value]:
+        """Encrypt what the run keeps as its inverse; see `tacit.secure.product`."""
+
+        def prepare(engine: Engine) -> tuple[ProductNode, str, Sequence[Shared]]:
+            kept = self._kept.get((run, "inverse"))
+            if kept is None or len(kept.shared.shape) != 2:
+                raise CenterError("the run keeps no inverse to encrypt; run program 'invert' first")
+            terms = Terms(n_features=kept.shared.shape[0], n_parties=n_parties, n_nodes=self.n_nodes)
+            what = wire.digest(["encrypt", kept.origin, vars(terms)])
+            return ProductNode(engine, terms, kept.shared), what, [kept.shared]
+
+        _, product = self._together(prepare)
+        with _failing(f"the encryption of the inverse stopped at node {self.index}"):
+            reply = product.encrypt()
+        self._products[run] = product
+        return reply
+
+    def open_product(self, run: str, context: str, envelopes: Mapping[str, Value], form: Form) -> dict[str, Value]:
+        """Open the sum of what parties sealed to node 1; see `tacit.secure.product`.
+
+        Raises:
+            CenterError: as `keep`; or if the run has no encrypted inverse.
+        """
+
+        def prepare(_: Engine) -> tuple[tuple[ProductNode, bytes | None], str, Sequence[Shared]]:
+            product = self._products.get(run)
+            if product is None:
+                raise CenterError("the run has no encrypted inverse; ask for it first")
+            masked = product.masked_sum(self._messages(context, envelopes), form) if self.index == ADDS else None
+            return (product, masked), wire.digest(["product", run, context, vars(form)]), ()
+
+        _, (product, masked) = self._together(prepare)
+        with _failing(f"the opening of the step stopped at node {self.index}"):
+            return product.open(masked, form)
+
+    def forget(self, run: str) -> None:
+        """Drop all that a run keeps."""
+        for key in [key for key in self._kept if key[0] == run]:
+            del self._kept[key]
+        self._products.pop(run, None)
+
+    def _answer(self, request: Value) -> Value:
+        match request:
+            case {"ask": "keys"}:
+                return {"index": self.index, "n_nodes": self.n_nodes, "key": self.public_key}
+            case {"ask": "sum", "context": str(context), "envelopes": dict(envelopes)}:
+                return {"words": self.partial_sum(context, _envelopes(envelopes))}
+            case {
+                "ask": "keep",
+                "run": str(run),
+                "name": str(name),
+                "context": str(context),
+                "envelopes": dict(envelopes),
+                "shape": list(shape),
+            }:
+                self.keep(run, name, context, _envelopes(envelopes), _shape(shape))
+                return {}
+            case {"ask": "compute", "run": str(run), "program": str(name), "public": dict(public)}:
+                opened = self.compute(run, name, public)
+                return {"opened": {k: {"words": v.words, "shape": list(v.shape)} for k, v in opened.items()}}
+            case {"ask": "encrypt", "run": str(run), "n_parties": int(n_parties)}:
+                return self.encrypt_inverse(run, n_parties)
+            case {
+                "ask": "product",
+                "run": str(run),
+                "context": str(context),
+                "envelopes": dict(envelopes),
+                "n_vectors": int(n_vectors),
+                "fraction_bits": int(fraction_bits),
+            }:
+                form = Form(n_vectors=n_vectors, fraction_bits=fraction_bits)
+                return self.open_product(run, context, envelopes, form)
+            case {"ask": "forget", "run": str(run)}:
+                self.forget(run)
+                return {}
+            case {"ask": "status"}:
+                engine = None if self._engine is None else self._engine()
+                return {"n_kept": len(self._kept), "n_compiled": 0 if engine is None else engine.n_compiled}
+        raise WireError("a request that is none of a node's")
+
+    def _total(self, context: str, envelopes: Mapping[str, bytes], use: str) -> Words:
+        """The sum of this node's parts, if every party sealed them for this."""
+        total: Words | None = None
+        for party, envelope in envelopes.items():
+            contents = unseal(envelope, self._key, self._held)
+            _check_label(contents.label, party, context, use, len(envelopes))
+            if total is not None and total.shape != contents.words.shape:
+                raise CenterError(f"party {party!r} sent {contents.words.shape[1]} numbers, others {total.shape[1]}")
+            total = contents.words if total is None else add(total, contents.words)
+        if total is None:
+            raise CenterError("there is nothing to add up: no party sent an envelope")
+        self._sum_once(context, envelopes)
+        return total
+
+    def _messages(self, context: str, envelopes: Mapping[str, Value]) -> dict[str, bytes]:
+        """What parties sealed as products to this node."""
+        messages = {}
+        for party, envelope in _envelopes(envelopes).items():
+            label, messages[party] = unseal_message(envelope, self._key)
+            _check_label(label, party, context, USE, len(envelopes))
+        self._sum_once(context, envelopes)
+        return messages
+
+    def _sum_once(self, context: str, parties: Iterable[str]) -> None:
+        """One context, one set of parties, for good."""
+        names: list[Value] = [*sorted(parties)]
+        if not self._memory.agrees(["parties", context], names):
+            raise CenterError(
+                "this sum was opened before over other parties; the difference would show one party's part"
+            )
+
+    def _task(self, run: str, name: str, public: Mapping[str, Value]) -> tuple[Task, str]:
+        """What is to be computed, and a name for it that is the same at every node."""
+        program = find_program(name)
+        missing = [key for key in program.reads if (run, key) not in self._kept]
+        if missing:
+            raise CenterError(f"program {name!r} reads {', '.join(missing)}, which the run does not keep")
+        kept = [self._kept[run, key] for key in program.reads]
+        arguments, fixed = program.arguments(public)
+        # Two thresholds on one value tell more than one: a search with many would tell the value.
+        values: Value = [name, [one.origin for one in kept]]
+        if not self._memory.agrees(["program", values], [arguments, fixed]):
+            raise CenterError(
+                f"program {name!r} ran before on the same values with other public arguments; once is all"
+            )
+        inputs = {key: one.shared for key, one in zip(program.reads, kept, strict=True)}
+        origin = wire.digest([values, arguments, fixed, [list(shared.shape) for shared in inputs.values()]])
+        return Task(program=program, inputs=inputs, public=arguments, fixed=fixed), origin
+
+    def _together(self, prepare: Callable[[Engine], tuple[T, str, Sequence[Shared]]]) -> tuple[Engine, T]:
+        """Prepare something that all nodes do at the same time, and go on only if all of them are about to.
+
+        A node that refuses says so to the others, who would wait for it.
+        """
+        engine = self._connected()
+        try:
+            try:
+                prepared, what, shares = prepare(engine)
+            except TacitError:
+                engine.refuse()
+                raise
+            agreed = engine.agree(what, shares)
+        except TacitError:
+            raise
+        except Exception as error:
+            raise EngineFailed(f"node {self.index} cannot reach the others: {type(error).__name__}") from error
+        if not agreed:
+            raise OthersRefused(
+                "nothing was computed: a party's shares do not fit each other, a node refused, or the nodes were asked "
+                "different things"
+            )
+        return engine, prepared
+
+    def _connected(self) -> Engine:
+        if self._engine is None:
+            raise CenterError("this node has no engine; ask a center that computes: `center.computing()`")
+        return self._engine()
+
+
+def _check_label(label: Label, party: str, context: str, use: str, n_parties: int) -> None:
+    """Refuse what a party did not seal for this sum."""
+    if (label.context, label.party) != (context, party):
+        raise CenterError(f"the envelope of party {party!r} belongs to another question or party")
+    if label.use != use:
+        wanted = "for opening" if use == OPEN else f"as {use!r}"
+        raise CenterError(f"party {party!r} sealed its part as {label.use!r}, not {wanted}")
+    if label.n_parties > n_parties:
+        raise CenterError(f"party {party!r} lets a sum over {label.n_parties} parties be opened; {n_parties} are in it")
+
+
+@contextlib.contextmanager
+def _failing(what: str) -> Iterator[None]:
+    """Whatever goes wrong once the nodes have begun leaves them out of step; its text might quote a share."""
+    try:
+        yield
+    except Exception as error:
+        raise EngineFailed(f"{what}: {type(error).__name__}") from error
+
+
+def _envelopes(entries: Mapping[str, Value]) -> dict[str, bytes]:
+    if not all(isinstance(envelope, bytes) for envelope in entries.values()):
+        raise WireError("an envelope is not bytes")
+    return {party: envelope for party, envelope in entries.items() if isinstance(envelope, bytes)}
+
+
+def _shape(dims: list[Value]) -> tuple[int, ...]:
+    if not all(isinstance(n, int) and n >= 0 for n in dims):
+        raise WireError("a shape is not whole numbers")
+    return tuple(n for n in dims if isinstance(n, int))
+
+
+def _key_of(home: Path) -> PrivateKey:
+    """The node's key, made once; only the node's own account can read it."""
+    path = home / "node.key"
+    if path.exists():
+        return PrivateKey(path.read_bytes())
+    key = PrivateKey.generate()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(bytes(key))
+    return key

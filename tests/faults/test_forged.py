@@ -1,0 +1,99 @@
+"""Ten thousand forged, altered, replayed and meaningless messages: none is believed, and nobody falls over."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tacit import wire
+from tacit.federation.message import Question, question_digest
+from tacit.federation.net.headquarters import Headquarters
+from tacit.federation.net.identity import Identity
+from tacit.federation.net.letter import signed, write_letter
+from tacit.federation.net.link import Link
+from tacit.privacy.ledger import Ledger
+from tacit.studies.study import Study
+
+from ..net.conftest import STUDY, Loopback, build
+from ..net.test_federation import run
+
+N_MESSAGES = 10_000
+
+
+@pytest.fixture
+def federation(tmp_path: Path) -> Iterator[Loopback]:
+    made = build(tmp_path, parties={"north": 120, "south": 80})
+    yield made
+    made.close()
+
+
+def forgeries(study: Study, real: Identity) -> Iterator[bytes]:
+    """What somebody who has the server, but not the coordinator's key, could send."""
+    chance = random.Random(0)
+    stranger = Identity("coordinator", "coordinator", b"s" * 32)
+    body = Question(
+        study="trial", run="r", method="averaging", step="averaging/model", version=1, arguments={"epsilon": 1.0}
+    ).encode()
+    facts = {"study": study.digest(), "run": "r", "round": 1, "about": question_digest(body)}
+
+    def genuine(recipient: str = "north", **changes: object) -> bytes:
+        letter = write_letter(real, kind="ask", recipient=recipient, body=body, **facts)  # type: ignore[arg-type]
+        return signed(replace(letter, **changes), real)  # type: ignore[arg-type]
+
+    while True:
+        match chance.randrange(8):
+            case 0:
+                yield chance.randbytes(chance.randrange(2000))
+            case 1:
+                yield signed(write_letter(stranger, kind="ask", recipient="north", body=body, **facts), stranger)  # type: ignore[arg-type]
+            case 2:
+                frame = bytearray(genuine())
+                frame[chance.randrange(len(frame))] ^= chance.randrange(1, 256)
+                yield bytes(frame)
+            case 3:
+                yield genuine(recipient="south")
+            case 4:
+                yield genuine(time=time.time() + chance.choice([-1, 1]) * chance.uniform(125, 1e6))
+            case 5:
+                yield genuine()[: chance.randrange(200)]
+            case 6:
+                yield genuine(kind=chance.choice(["answer", "study", "refusal", ""]))
+            case 7:
+                yield wire.encode({"letter": chance.randbytes(100), "signature": chance.randbytes(64)})
+
+
+def test_ten_thousand_forged_messages(federation: Loopback) -> None:
+    study = Study.parse(STUDY)
+    for name in ("north", "south"):
+        federation.consent(name, study)
+    headquarters = Headquarters(federation.headquarters)
+
+    async def flood() -> None:
+        link = Link(headquarters.address, headquarters.credential)  # a server that lets everything through
+        await link.open()
+        source = forgeries(study, headquarters.identity)
+        targets = ("tacit.ask.north", "tacit.call.north", "tacit.study.x", "tacit.call.node-a", "tacit.event.north")
+        for i in range(N_MESSAGES):
+            target = targets[i % len(targets)]
+            await link.publish(target, next(source))
+            if i % 500 == 0:
+                await link.flush()
+        await link.flush()
+        await link.close()
+
+    asyncio.run(flood())
+    for name in ("north", "south"):
+        assert Ledger(federation.folder(name) / "ledger.db").n_releases(name) == 0
+    assert all(process.is_alive() for process in federation.processes.values())
+    assert "crashed" not in "".join(federation.journal(name) for name in federation.processes)
+    assert "not-believed" in federation.journal("north")
+    finished = run(federation, study)  # and all of them still work
+    assert len(finished.model.facts_.parties) == 2
+    for name in ("north", "south"):
+        assert Ledger(federation.folder(name) / "ledger.db").n_releases(name) == 1

@@ -1,0 +1,407 @@
+"""Private Newton: how far a record moves each sum, its noise, the solution without noise, intervals, bad input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import expit
+
+from tacit import Federation, Policy, Pooled, Rng, Schema, Table
+from tacit.errors import PolicyRefusal, SettingError
+from tacit.methods.audit import _outcomes
+from tacit.methods.newton_rule import default_l2, default_rules, outlook
+from tacit.methods.newton_solve import denoised
+from tacit.methods.newton_sum import Plan, party_moments, party_responses, response_sum
+from tacit.methods.private_newton import LARGEST_DELTA, PrivateNewton
+from tacit.methods.public_model import pretrain
+from tacit.methods.quadratic_sum import statistics
+from tacit.models.noisy_inference import noisy_covariance, noisy_inference
+from tacit.models.response import response_diameter, response_norm
+from tacit.privacy.accounting import epsilon_of
+from tacit.privacy.event import Composed, Gaussian, NotPrivate
+from tacit.privacy.gaussian import gaussian_mu
+
+from .conftest import make_data
+
+Make = Callable[..., Federation]
+ALLOWED = Policy(not_private=["private-newton", "pooled"])
+
+
+def plan(**changes: Any) -> Plan:
+    start = Plan(
+        mu_moments=0.5,
+        mu_response=0.2,
+        rounds=3,
+        relation="replace-one",
+        n_largest=60,
+        n_parties=3,
+        colluders=1,
+        n_features=2,
+        n_classes=2,
+        radius=1.0,
+        constant=0.3,
+    )
+    return replace(start, **changes)
+
+
+def table(X: np.ndarray, y: np.ndarray, classes: int = 2, bound: float = 1.0) -> Table:
+    return Table.from_arrays(X, y, Schema.of_arrays(X.shape[1], list(range(classes)), norm_bound=bound))
+
+
+def table_of(rows: list[tuple[float, float, int]], classes: int) -> Table:
+    X, y = np.array([row[:2] for row in rows]).reshape(-1, 2), np.array([row[2] % classes for row in rows])
+    return table(X, y.astype(int), classes)
+
+
+# --- how far one record moves a sum ----------------------------------------------------------------------------------
+
+record = st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.integers(0, 2))
+weights = st.lists(st.floats(-20, 20), min_size=9, max_size=9)
+
+
+@given(
+    records=st.lists(record, min_size=2, max_size=5),
+    other=record,
+    theta=weights,
+    classes=st.sampled_from([2, 3]),
+    constant=st.sampled_from([0.3, 1.0]),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_record_moves_no_sum_by_more_than_its_sensitivity(
+    records: list[tuple[float, float, int]],
+    other: tuple[float, float, int],
+    theta: list[float],
+    classes: int,
+    constant: float,
+) -> None:
+    own = plan(n_classes=classes, constant=constant)
+    W = np.array(theta[: own.n_scores * own.width]).reshape(own.loss.shape)
+    whole, replaced, removed = (table_of(rows, classes) for rows in (records, [other, *records[1:]], records[1:]))
+    moments = [own.pack(*statistics(one, constant)) for one in (whole, replaced, removed)]
+    responses = [response_sum(one, W, own.loss).ravel() for one in (whole, replaced, removed)]
+    for relation, neighbour in (("replace-one", 1), ("add-remove", 2)):
+        claimed = replace(own, relation=relation)
+        assert np.linalg.norm(moments[0] - moments[neighbour]) <= claimed.moments_sensitivity
+        assert np.linalg.norm(responses[0] - responses[neighbour]) <= claimed.response_sensitivity(W)
+    assert np.abs(moments[0]).max() <= own.moments_grid.total.value_bound
+    assert np.abs(responses[0]).max() <= own.response_grid(W).total.value_bound
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    length=st.floats(0, 60), intercept=st.floats(-6, 6), radius=st.floats(0.1, 5), ratio=st.floats(0.1, 1),
+    seed=st.integers(0, 999),
+)  # fmt: skip
+def test_no_two_responses_are_further_apart_and_the_bound_is_nearly_reached(
+    length: float, intercept: float, radius: float, ratio: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    c = ratio * radius
+    w = np.array([length / radius, 0.0, intercept / c])
+    angle = np.concatenate([rng.uniform(0, 2 * math.pi, 1500), np.linspace(0, 2 * math.pi, 1500)])
+    x = radius * np.column_stack([np.cos(angle), np.sin(angle)])
+    rows = np.column_stack([x, np.full(len(x), c)])
+    points = (expit(rows @ w) - 0.5)[:, None] * rows
+    apart = max(float(np.linalg.norm(points - p, axis=1).max()) for p in points[1500::3])
+    bound = response_diameter(w, radius, c, 2)
+    assert apart <= bound <= math.hypot(radius, c) * (1 + 1e-9)
+    assert bound - apart <= 0.02 * radius
+    longest = float(np.linalg.norm(points, axis=1).max())
+    assert longest <= response_norm(w, radius, c, 2) == pytest.approx(longest, rel=0.02, abs=1e-3 * radius)
+
+
+@settings(max_examples=40, deadline=None)
+@given(length=st.floats(0, 30), classes=st.integers(3, 6), seed=st.integers(0, 999))
+def test_no_softmax_response_is_longer(length: float, classes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(classes, 3))
+    W *= length / np.linalg.norm(W)
+    rows = np.column_stack([rng.normal(size=(2000, 2)), np.full(2000, 0.3)])
+    rows[:, :2] /= np.linalg.norm(rows[:, :2], axis=1, keepdims=True)
+    scores = rows @ W.T
+    P = np.exp(scores - scores.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    longest = float((np.linalg.norm(P - 1 / classes, axis=1) * np.linalg.norm(rows, axis=1)).max())
+    assert longest <= response_norm(W, 1.0, 0.3, classes)
+
+
+def test_responses_to_a_model_that_says_nothing_are_nothing() -> None:
+    own = plan(mu_moments=math.inf, mu_response=math.inf)
+    assert own.response_sensitivity(np.zeros(3)) < 1e-2
+    np.testing.assert_array_equal(response_sum(table(*make_data(50, 2)), np.zeros(3), own.loss), 0.0)
+
+
+def test_the_joint_sensitivity_is_reached_by_a_turned_record() -> None:
+    own = plan()
+    turn = math.acos(-(1 + 0.3**2) / 2 - 0.3**2)
+    rows = np.array([[1.0, 0.0], [math.cos(turn), math.sin(turn)]])
+    vectors = [own.pack(*statistics(table(row[None], np.array([1])), 0.3)) for row in rows]
+    assert np.linalg.norm(vectors[0] - vectors[1]) == pytest.approx(own.moments_sensitivity, rel=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_is_packed_is_what_is_unpacked(classes: int) -> None:
+    own = plan(mu_moments=math.inf, n_classes=classes)
+    t, A = statistics(table(*make_data(50, 2, classes), classes), 0.3)
+    opened = own.moments_grid.to_grid(own.pack(t, A), rng=Rng.seeded(0))
+    t_back, A_back = own.unpack(opened)
+    np.testing.assert_allclose(t_back, np.atleast_2d(t), atol=1e-12)
+    np.testing.assert_allclose(A_back, A, atol=1e-12)
+
+
+# --- noise and what it costs -----------------------------------------------------------------------------------------
+
+
+def test_the_noise_is_gaussian_of_the_stated_size(federation: Make) -> None:
+    parties = federation(d=2, rng=Rng.seeded(5))
+    own = PrivateNewton(epsilon=0.5).plan(parties)
+    theta = np.array([1.0, -2.0, 0.5])
+    tables = [parties.guard(name).table for name in parties.names]
+    exact_moments = sum(own.pack(*statistics(one, own.constant)) for one in tables)
+    exact_responses = sum(response_sum(one, theta, own.loss).ravel() for one in tables)
+    moments, responses = [], []
+    for _ in range(150):
+        run = parties.begin("private-newton")
+        opened = run.sum(party_moments, **asdict(own))
+        moments.append((own.moments_grid.from_grid(opened) - exact_moments) / own.moments_grid.noise_std)
+        grid = own.response_grid(theta)
+        opened = run.sum(party_responses, theta=theta, turn=0, **asdict(own))
+        responses.append((grid.from_grid(opened) - exact_responses) / grid.noise_std)
+    assert stats.kstest(np.ravel(moments), "norm").pvalue > 1e-3
+    assert stats.kstest(np.ravel(responses), "norm").pvalue > 1e-3
+    honest = own.n_parties - own.colluders
+    least = own.moments_sensitivity / own.mu_moments * math.sqrt(own.n_parties / honest)
+    assert own.moments_grid.noise_std == pytest.approx(least, rel=1e-3)
+    assert own.moments_grid.noise_std > least
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("rounds", [None, 0, 2])
+def test_all_releases_together_cost_what_was_asked(federation: Make, relation: str, rounds: int | None) -> None:
+    parties = federation()
+    model = PrivateNewton(epsilon=0.7, delta=1e-5, rounds=rounds, relation=relation).fit(parties)  # type: ignore[arg-type]
+    for party in parties.names:
+        spent = parties.guard(party).ledger.epsilon(party, delta=1e-5)
+        assert 0.7 * (1 - 1e-9) <= spent <= 0.7
+    own = model.plan(parties)
+    releases = [own.mu_moments, *[own.mu_response] * own.rounds]
+    assert math.hypot(*releases) == pytest.approx(gaussian_mu(0.7, 1e-5), rel=1e-9)
+    assert (own.mu_moments == pytest.approx(gaussian_mu(0.7, 1e-5))) == (own.rounds == 0)
+    assert (model.guarantee_.epsilon, model.guarantee_.relation) == (0.7, relation)
+
+
+def test_delta_follows_from_the_number_of_records_and_is_never_more_than_a_millionth(federation: Make) -> None:
+    model = PrivateNewton()
+    assert model.guarantee.delta == LARGEST_DELTA  # the most that any run spends
+    before = model.event()
+    assert model.fit(federation(n=300)).guarantee_.delta == LARGEST_DELTA
+    assert model.fit(federation(n=3000)).guarantee_.delta == pytest.approx(1 / 3000**2)
+    assert model.guarantee == model.guarantee_
+    after = model.event()
+    assert isinstance(before, Gaussian)
+    assert isinstance(after, Gaussian)
+    assert after.noise_multiplier > before.noise_multiplier
+    assert PrivateNewton(relation="add-remove").fit(federation(n=3000)).guarantee_.delta == LARGEST_DELTA
+
+
+def test_nothing_that_is_sent_depends_on_the_number_of_records_if_that_is_not_public(federation: Make) -> None:
+    plans = [PrivateNewton(relation="add-remove").plan(federation(n=n)) for n in (300, 301)]
+    assert plans[0] == plans[1]
+
+
+def test_half_the_noise_claims_more() -> None:
+    model = PrivateNewton(epsilon=1.0, delta=1e-6)
+    half = model.at_noise(0.5)
+    assert half._mu(1e-6) == pytest.approx(2 * model._mu(1e-6), rel=1e-9)
+    assert epsilon_of(Composed(events=(half.event(),)), 1e-6) == pytest.approx(half.epsilon, rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [1.0, 0.5])
+def test_its_worst_neighbours_are_as_far_apart_as_is_claimed_and_no_further(noise: float) -> None:
+    first, second = (_outcomes(PrivateNewton, {"epsilon": 1.0, "delta": 0.1}, 0, noise, side, 300) for side in (0, 1))
+    apart = (first.mean() - second.mean()) / math.sqrt((first.var() + second.var()) / 2)
+    claimed = gaussian_mu(1.0, 0.1) / noise
+    assert abs(apart - claimed) < 4 * math.sqrt((2 + claimed**2 / 4) / 300)  # 4 standard errors
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"radius": 0.5}, {"n_largest": 10}, {"n_features": 3}, {"n_classes": 3}, {"colluders": 3},
+        {"mu_moments": 0.0}, {"constant": 0.0}, {"relation": "none"},
+    ],
+)  # fmt: skip
+def test_a_plan_that_is_not_true_is_refused(federation: Make, lie: dict[str, Any]) -> None:
+    parties = federation()
+    own = asdict(PrivateNewton().plan(parties)) | lie
+    with pytest.raises(PolicyRefusal, match="do not fit this party's table"):
+        parties.begin("private-newton").sum(party_moments, **own)
+
+
+def test_a_model_that_is_none_is_refused_by_the_parties(federation: Make) -> None:
+    parties = federation()
+    own = asdict(PrivateNewton().plan(parties))
+    for theta in (np.zeros(4), np.full(5, 1e7), np.full(5, math.nan)):
+        with pytest.raises(PolicyRefusal, match="the model that was sent"):
+            parties.begin("private-newton").sum(party_responses, theta=theta, turn=0, **own)
+
+
+# --- what is learned -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_noise_it_is_the_pooled_fit(federation: Make, classes: int, fit_intercept: bool) -> None:
+    parties = federation(classes=classes, policy=ALLOWED)
+    model = PrivateNewton(epsilon=math.inf, l2=0.7, fit_intercept=fit_intercept).fit(parties)
+    pooled = Pooled(l2=0.7, fit_intercept=fit_intercept).fit(parties)
+    np.testing.assert_allclose(model.coef_, pooled.coef_, atol=1e-8)
+    np.testing.assert_allclose(model.intercept_, pooled.intercept_, atol=1e-8)
+    assert isinstance(model.event(), NotPrivate)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_with_little_noise_it_is_near_the_pooled_fit(federation: Make, classes: int, relation: str) -> None:
+    parties = federation(n=20_000, classes=classes, policy=ALLOWED, rng=Rng.seeded(1))
+    model = PrivateNewton(epsilon=10.0, relation=relation).fit(parties)  # type: ignore[arg-type]
+    pooled = Pooled(l2=1.0).fit(parties)
+    centre = 0 if classes == 2 else pooled.coef_.mean(axis=0)
+    np.testing.assert_allclose(model.coef_, pooled.coef_ - centre, atol=0.05, rtol=0.05)
+    assert model.n_rounds_ <= 12
+
+
+def test_a_public_start_helps_and_one_that_is_turned_about_is_noticed(federation: Make) -> None:
+    X, y = make_data(4000, 4)
+    start = pretrain(X[:2000], y[:2000])
+    parties = Federation.split(X[2000:], y[2000:], n_parties=3, norm_bound=1.0, rng=Rng.seeded(2))
+    scores = {}
+    for label, public in (("none", None), ("like", start), ("unlike", (-start.coef_, -start.intercept_))):
+        models = [PrivateNewton(epsilon=0.3, start=public).fit(parties) for _ in range(5)]
+        scores[label] = np.mean([np.linalg.norm(model.coef_ - start.coef_) for model in models])
+        told = sum("unlike the private data" in " ".join(model.facts_.notices) for model in models)
+        assert told == (5 if label == "unlike" else 0)
+    assert scores["like"] < scores["none"]
+    assert PrivateNewton(start=start).fit(parties).facts_.settings["start"] is not None
+
+
+def test_intervals_are_in_the_summary_and_hold_the_noise(federation: Make) -> None:
+    parties = federation(n=5000, policy=ALLOWED, rng=Rng.seeded(4))
+    rows = {eps: PrivateNewton(epsilon=eps, delta=1e-6).fit(parties).facts_.coefficients for eps in (0.2, 50.0)}
+    pooled = Pooled(l2=0.0).fit(parties).facts_.coefficients
+    for noisy, hardly, exact in zip(rows[0.2], rows[50.0], pooled, strict=True):
+        assert noisy.standard_error is not None
+        assert hardly.standard_error is not None
+        assert exact.standard_error is not None
+        assert noisy.standard_error > 2 * hardly.standard_error
+        assert hardly.standard_error == pytest.approx(exact.standard_error, rel=0.15)
+    text = PrivateNewton(epsilon=1.0).fit(parties).summary()
+    assert "std err" in text
+    assert "noise that was added for privacy" in " ".join(text.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "epsilon"), [(5, 0.3), (30, 1.0)])
+def test_intervals_cover_the_parameters_of_the_population(d: int, epsilon: float) -> None:
+    rng = np.random.default_rng(d)
+    schema = Schema.of_arrays(d, [0, 1], norm_bound=math.sqrt(d))
+    beta, b, n, covered = rng.normal(size=d) * 2 / math.sqrt(d), -0.7, 20_000, []
+    for run in range(40):
+        X = rng.uniform(-1, 1, size=(n, d))
+        y = (rng.random(n) < expit(X @ beta + b)).astype(int)
+        tables = {str(i): Table.from_arrays(X[i::3], y[i::3], schema) for i in range(3)}
+        parties = Federation.from_tables(tables, rng=Rng.seeded(run))
+        rows = PrivateNewton(epsilon=epsilon).fit(parties).facts_.coefficients
+        low, high = (np.log([getattr(row, end) for row in rows]) for end in ("odds_low", "odds_high"))
+        truth = np.append(b, beta)
+        covered.append((low <= truth) & (truth <= high))
+    assert 0.91 <= np.mean(covered) <= 0.985
+
+
+# --- pieces ----------------------------------------------------------------------------------------------------------
+
+
+def test_denoised_moments_are_nearer_the_truth_and_positive_definite() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 40)) + 1
+    A, noise_std = X.T @ X, 300.0
+    G = rng.normal(size=A.shape) * noise_std
+    noisy = A + np.triu(G) * np.where(np.eye(40) > 0, 1, math.sqrt(0.5))
+    noisy = np.triu(noisy) + np.triu(noisy, 1).T
+    clean = denoised(noisy, noise_std)
+    assert np.linalg.norm(clean - A) < 0.7 * np.linalg.norm(noisy - A)
+    assert np.linalg.eigvalsh(clean)[0] > 0
+    np.testing.assert_allclose(denoised(A, 0.0), A, atol=1e-9)
+
+
+def test_the_covariance_counts_sampling_and_noise() -> None:
+    H = np.array([[4.0, 1.0], [1.0, 3.0]])
+    inverse = np.linalg.inv(H)
+    np.testing.assert_allclose(noisy_covariance(H, 0.0), inverse, atol=1e-12)
+    np.testing.assert_allclose(noisy_covariance(H, 2.0), inverse + 2 * inverse @ inverse, atol=1e-12)
+    inference = noisy_inference(np.array([1.0, 0.0]), noisy_covariance(H, 2.0), np.eye(2), n_records=5)
+    np.testing.assert_allclose(inference.high - inference.low, 2 * 1.959964 * inference.standard_error, rtol=1e-6)
+    with pytest.raises(SettingError, match="confidence = 2"):
+        noisy_inference(np.zeros(2), H, np.eye(2), n_records=5, confidence=2)
+    with pytest.raises(SettingError, match="do not fit 2 parameters"):
+        noisy_inference(np.zeros(2), H, np.eye(3), n_records=5)
+
+
+def test_the_rules_go_with_the_noise() -> None:
+    little, usual, much = (default_rules(s, 40_000) for s in (2.0, 60.0, 6000.0))
+    assert little.rounds > usual.rounds > much.rounds >= 3
+    assert (little.constant, much.constant) == (0.3, 1.0)
+    assert little.rounds <= 11
+    assert default_rules(1.0, None) == usual
+    assert default_l2(20.0, 1000, 1.0) > 2 * default_l2(10.0, 1000, 1.0)
+    assert default_l2(30.0, 1000, 3.0) == pytest.approx(9 * default_l2(10.0, 1000, 1.0))  # of rows in other units
+
+
+def test_too_few_records_are_told_before_and_after(federation: Make) -> None:
+    few = federation(n=60)
+    model = PrivateNewton(epsilon=0.1).fit(few)
+    hope = model.outlook(few.schema, 60, 3)
+    assert hope.is_hopeless
+    assert hope.least_records > 60
+    assert "class frequencies" in " ".join(model.facts_.notices)
+    enough = model.outlook(few.schema, 2 * hope.least_records, 3)
+    assert not enough.is_hopeless
+    assert not outlook(10, 5, 0.0).is_hopeless
+
+
+BAD = [
+    ({"rounds": -1}, "rounds = -1 must be a whole number"),
+    ({"rounds": 1.5}, "rounds = 1.5 must be a whole number"),
+    ({"delta": 2.0}, "delta = 2.0 must lie"),
+    ({"l2": -1.0}, "l2 = -1.0 must be"),
+    ({"relation": "both"}, "relation = 'both' is unknown"),
+    ({"colluders": 2}, "colluders = 2 among 3 parties leaves fewer than two honest ones; 4 parties are needed"),
+    ({"colluders": -1}, "colluders = -1 among 3 parties"),
+    ({"start": ([[1.0]], [0.0])}, r"start has coefficients of shape \(1, 1\)"),
+    ({"start": ([[0.0] * 4], [1.0]), "fit_intercept": False}, "start has an intercept and fit_intercept = False"),
+]
+
+
+@pytest.mark.parametrize(("setting", "message"), BAD)
+def test_bad_settings_are_named(federation: Make, setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        PrivateNewton(**setting).fit(federation())
+
+
+def test_rows_without_a_bound_are_refused(federation: Make) -> None:
+    with pytest.raises(SettingError, match="PrivateNewton needs a bound on the norm of a row"):
+        PrivateNewton().fit(federation(norm_bound=None))
+
+
+def test_two_parties_each_add_all_the_noise(federation: Make) -> None:
+    model = PrivateNewton(epsilon=1.0).fit(federation(weights=[1, 1]))
+    assert "each adds all the noise itself" in " ".join(model.facts_.notices)

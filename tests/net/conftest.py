@@ -1,0 +1,201 @@
+"""A whole federation on loopback: a real message server with TLS and keys, and members in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tacit.daemon.consent import FILE as CONSENT_FILE
+from tacit.daemon.consent import Consents
+from tacit.daemon.coordinator import CoordinatorDaemon
+from tacit.daemon.joining import join
+from tacit.daemon.node import NodeDesk, prepare_engine
+from tacit.daemon.party import PartyDesk
+from tacit.daemon.party_file import DataSource, write_party_file
+from tacit.federation.net.headquarters import Headquarters, Invite
+from tacit.federation.net.journal import Journal
+from tacit.federation.net.place import Place
+from tacit.federation.net.server import ServerSettings
+from tacit.federation.net.station import Station, stop_on_signals
+from tacit.studies.study import Study
+
+FORK = multiprocessing.get_context("fork")
+
+STUDY = """
+[study]
+name = "trial"
+purpose = "Who recovers?"
+
+[target]
+name = "recovered"
+classes = ["no", "yes"]
+
+[[feature]]
+name = "age"
+kind = "numeric"
+low = 20
+high = 90
+
+[[feature]]
+name = "treated"
+kind = "binary"
+
+[method]
+name = "averaging"
+
+[privacy]
+epsilon = 1.0
+
+[federation]
+quorum = 2
+deadline_seconds = 15
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def records(n: int, seed: int) -> pd.DataFrame:
+    chance = np.random.default_rng(seed)
+    age = chance.uniform(20, 90, n).round(1)
+    treated = chance.integers(0, 2, n)
+    odds = -0.04 * (age - 55) + 1.5 * treated
+    recovered = np.where(chance.uniform(size=n) < 1 / (1 + np.exp(-odds)), "yes", "no")
+    return pd.DataFrame({"age": age, "treated": treated, "recovered": recovered})
+
+
+def wait_for(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
+        time.sleep(0.02)
+
+
+@dataclass
+class Loopback:
+    """The folders and processes of one federation."""
+
+    root: Path
+    processes: dict[str, multiprocessing.process.BaseProcess] = field(default_factory=dict)
+
+    @property
+    def headquarters(self) -> Path:
+        return self.root / "coordinator"
+
+    def folder(self, name: str) -> Path:
+        return self.root / name
+
+    def journal(self, name: str) -> str:
+        path = self.root / f"{name}.log"
+        return path.read_text() if path.exists() else ""
+
+    def start(self, name: str, kind: str) -> None:
+        """Run a daemon in a process of its own; returns when it serves."""
+        already = self.journal(name).count('"serving"')
+        process = FORK.Process(target=_live, args=(self.root, name, kind), daemon=True)
+        process.start()
+        self.processes[name] = process
+        wait_for(lambda: self.journal(name).count('"serving"') > already, f"{name} serving")
+
+    def stop(self, name: str, number: int = signal.SIGTERM) -> int | None:
+        process = self.processes.pop(name)
+        if process.pid is not None and process.is_alive():
+            os.kill(process.pid, number)
+        process.join(20)
+        return process.exitcode
+
+    def invite(self, name: str, role: str = "party", **wish: object) -> None:
+        headquarters = Headquarters(self.headquarters)
+        made = headquarters.invite(Invite(name=name, role=role, **wish))  # type: ignore[arg-type]
+        headquarters.close()
+        (self.root / f"{name}.invite").write_text(made.text())
+        from tacit.federation.net.place import Invitation
+
+        join(Invitation.read(self.root / f"{name}.invite"), self.folder(name))
+        if role == "center":
+            prepare_engine(self.folder(name), None)
+
+    def add_party(self, name: str, n: int, seed: int) -> None:
+        self.invite(name)
+        records(n, seed).to_csv(self.root / f"{name}.csv", index=False)
+        write_party_file(self.folder(name), DataSource(file=self.root / f"{name}.csv"))
+
+    def consent(self, name: str, study: Study, state: str = "in", runs: int = 2) -> None:
+        consents = Consents(self.folder(name) / CONSENT_FILE)
+        consents.keep(study)
+        consents.decide(study.digest(), state, runs)
+        consents.close()
+
+    def close(self) -> None:
+        for name in sorted(self.processes, key=lambda name: name == "coordinator"):
+            if self.processes[name].is_alive():
+                self.stop(name)
+        from tacit.federation.net.server import MessageServer
+
+        headquarters = Headquarters(self.headquarters)
+        MessageServer(self.headquarters, headquarters.settings).stop()
+        headquarters.close()
+
+
+def _live(root: Path, name: str, kind: str) -> None:
+    """A daemon's life in a forked process."""
+    status = 0
+    with (root / f"{name}.log").open("a") as stream:
+        journal = Journal(name, stream)
+        try:
+            asyncio.run(_serve(root, name, kind, journal))
+        except BaseException as error:
+            journal.note("crashed", error=type(error).__name__, why=str(error))
+            status = 1
+    os._exit(status)
+
+
+async def _serve(root: Path, name: str, kind: str, journal: Journal) -> None:
+    stop = stop_on_signals()
+    if kind == "coordinator":
+        await CoordinatorDaemon(Headquarters(root / name), journal).serve(stop)
+        return
+    place = Place.load(root / name, "party" if kind == "party" else "center")
+    desk = PartyDesk(place, journal) if kind == "party" else NodeDesk(place, journal)
+    await Station(place, desk, journal).serve(stop)
+
+
+def build(root: Path, *, parties: dict[str, int], center: bool = True) -> Loopback:
+    """A federation with its members joined and serving."""
+    made = Loopback(root)
+    Headquarters.make(made.headquarters, ServerSettings(port=free_port()), None).close()
+    made.start("coordinator", "coordinator")
+    if center:
+        for node in ("node-a", "node-b", "node-c"):
+            made.invite(node, "center")
+            made.start(node, "center")
+    for seed, (name, n) in enumerate(parties.items()):
+        made.add_party(name, n, seed)
+        made.start(name, "party")
+    return made
+
+
+@pytest.fixture
+def loopback(tmp_path: Path) -> Iterator[Loopback]:
+    made = build(tmp_path, parties={"north": 120, "south": 80, "west": 50})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def study() -> Study:
+    return Study.parse(STUDY)

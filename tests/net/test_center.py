@@ -1,0 +1,116 @@
+"""Center nodes in processes of their own: sums, programs, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.errors import CenterError, WireError
+from tacit.federation.nats import Line
+from tacit.federation.net.center import RemoteCenter
+from tacit.federation.net.headquarters import Headquarters
+from tacit.federation.net.identity import Identity
+from tacit.federation.net.node_card import NodeCard, Peers
+from tacit.rand import Rng
+from tacit.secure.envelope import OPEN, Label, seal
+
+from .conftest import Loopback, build
+
+A = np.array([[0.9, 0.1], [0.1, 0.5]])
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Loopback]:
+    made = build(tmp_path, parties={})
+    yield made
+    made.close()
+
+
+def sealed(center: RemoteCenter, values: np.ndarray, context: str, use: str = OPEN) -> dict[str, list[bytes]]:
+    fixed = np.round(values * 2**40).astype(np.int64).ravel()
+    label = Label(context=context, party="p", n_parties=1, use=use)
+    return {"p": seal(fixed, label, center.keys, rng=Rng.system())}
+
+
+def invert(center: RemoteCenter, run: str) -> float:
+    center.keep(run, "curvature", run, sealed(center, A, run, "curvature"), (2, 2))
+    return float(center.compute(run, "invert", tolerance=1e-6, condition_bits=4)["residual_ok"])
+
+
+def test_a_sum_is_opened_once_over_one_set_of_parties_also_after_a_restart(nodes: Loopback) -> None:
+    with Line(Headquarters(nodes.headquarters)) as line:
+        center = line.center()
+        envelopes = sealed(center, np.array([1.0, -2.0]), "c")
+        np.testing.assert_array_equal(center.open_sum("c", envelopes), [2**40, -(2**41)])
+        nodes.stop("node-b", signal.SIGKILL)
+        nodes.start("node-b", "center")
+        np.testing.assert_array_equal(center.open_sum("c", envelopes), [2**40, -(2**41)])
+        more = {
+            **envelopes,
+            "q": seal(np.array([1, 1]), Label(context="c", party="q", n_parties=1), center.keys, rng=Rng.system()),
+        }
+        with pytest.raises(CenterError, match="opened before over other parties"):
+            center.open_sum("c", more)
+
+
+def test_a_center_that_is_not_complete_says_so() -> None:
+    center = RemoteCenter(lambda post: {}, [])
+    with pytest.raises(CenterError, match="0 of 3 center nodes have joined"):
+        center.open_sum("c", {"p": []})
+
+
+def test_a_node_that_is_gone_is_named(nodes: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.federation.net.center._LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("tacit.federation.net.center._PING_SECONDS", 0.5)
+    nodes.stop("node-c")
+    with Line(Headquarters(nodes.headquarters)) as line:
+        center = line.center()
+        with pytest.raises(CenterError, match=r"'node-c' does not answer; start it .*resume"):
+            center.open_sum("c", sealed(center, np.array([1.0]), "c"))
+
+
+@pytest.mark.slow
+def test_programs_run_between_nodes_and_a_killed_engine_begins_a_new_session(nodes: Loopback) -> None:
+    pytest.importorskip("spu")
+    with Line(Headquarters(nodes.headquarters)) as line:
+        center = line.center()
+        center.computing()
+        assert invert(center, "r") == 1
+        center.keep("r", "gradient", "g", sealed(center, np.array([0.25, 0.5]), "g", "gradient"), (2,))
+        step = center.compute("r", "step")["step"]
+        np.testing.assert_allclose(step, np.linalg.solve(A, [0.25, 0.5]), atol=1e-9)
+        found = subprocess.run(
+            ["pgrep", "-f", f"node_process .* {nodes.folder('node-b')}"], capture_output=True, text=True
+        )
+        os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+        with pytest.raises(CenterError, match="resume"):
+            center.forget("r")
+    with Line(Headquarters(nodes.headquarters)) as line:
+        again = line.center()
+        again.computing()
+        assert invert(again, "r2") == 1
+    assert nodes.journal("node-a").count('"session"') >= 2
+    assert len(json.loads((nodes.folder("node-a") / "peers.json").read_text())) == 3
+
+
+def test_a_card_is_believed_if_its_node_signed_it() -> None:
+    one, two = (Identity(name, "center", name.encode() * 32) for name in ("a", "b"))
+    card = NodeCard.make(one, "127.0.0.1:1", "certificate")
+    peers = Peers(session="s", members=(one.member,), cards=(card,))
+    assert Peers.decode(peers.encode()) == peers
+    assert NodeCard.decode(card.encode("s")) == (card, "s")
+    for forged in (
+        replace(peers, members=(two.member,)),
+        replace(peers, cards=(replace(card, address="127.0.0.1:2"),)),
+        replace(peers, cards=(replace(card, certificate="another"),)),
+    ):
+        with pytest.raises(WireError, match="is not signed by it"):
+            Peers.decode(forged.encode())

@@ -1,0 +1,290 @@
+"""Three parties, three center nodes and a coordinator, in seven processes, over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.daemon.joining import join
+from tacit.daemon.record import FILE, Run, Runs
+from tacit.daemon.run import Finished, StudyRun, offer_of
+from tacit.errors import PolicyRefusal, QuorumLost, RunError, SettingError
+from tacit.federation.log import Log
+from tacit.federation.message import Question
+from tacit.federation.nats import Line, NatsEngine, Wanted, connect
+from tacit.federation.net.certificate import issue_server
+from tacit.federation.net.headquarters import Headquarters
+from tacit.federation.net.link import Address, Link
+from tacit.federation.net.place import Invitation, Place
+from tacit.federation.net.server import reload
+from tacit.methods import Averaging
+from tacit.privacy.ledger import Ledger
+from tacit.studies.study import Study
+
+from .conftest import STUDY, Loopback, records, wait_for
+
+PARTIES = ("north", "south", "west")
+DESCENT = STUDY.replace('name = "averaging"', 'name = "noisy-descent"\nrounds = 6').replace(
+    "epsilon = 1.0", "epsilon = 1.0\ndelta = 1e-6"
+)
+
+
+class Watch:
+    """Notes what a run tells, and does something at a round."""
+
+    def __init__(self, at_round: Callable[[int], None] | None = None) -> None:
+        self.told: list[tuple[str, str]] = []
+        self._at_round = at_round
+
+    def began(self, run: Run, *, resumed: bool) -> None:
+        self.told.append(("resumed" if resumed else "began", run.id))
+
+    def party(self, name: str, state: str) -> None:
+        self.told.append((name, state))
+
+    def round(self, number: int, step: str) -> None:
+        self.told.append(("round", step))
+        if self._at_round is not None:
+            self._at_round(number)
+
+    def lost(self, left: dict[str, str]) -> None:
+        self.told += [("lost", name) for name in left]
+
+
+def run(loopback: Loopback, study: Study, watch: Watch | None = None, **settings: object) -> Finished:
+    headquarters = Headquarters(loopback.headquarters)
+    call = StudyRun(headquarters, study, watch or Watch())
+    try:
+        return call(**settings)  # type: ignore[arg-type]
+    finally:
+        call.close()
+        headquarters.close()
+
+
+def opt_in(loopback: Loopback, study: Study, *names: str) -> None:
+    for name in names or PARTIES:
+        loopback.consent(name, study)
+
+
+def ledger(loopback: Loopback, name: str) -> Ledger:
+    return Ledger(loopback.folder(name) / "ledger.db")
+
+
+def test_a_study_runs_between_processes_and_each_pays_once(loopback: Loopback, study: Study) -> None:
+    opt_in(loopback, study)
+    model = run(loopback, study).model
+    assert model.n_rounds_ == 1
+    assert {party.name: party.n_records for party in model.facts_.parties} == {"north": 120, "south": 80, "west": 50}
+    assert np.all(np.isfinite(model.coef_))
+    assert not model.facts_.notices
+    for name in PARTIES:
+        assert ledger(loopback, name).epsilon(name, delta=1e-9, study="trial") == pytest.approx(1.0)
+        assert ledger(loopback, name).n_releases(name) == 1
+        assert Log(ledger(loopback, name), name).verify() == 1
+
+
+def test_the_same_code_runs_after_connect(loopback: Loopback, study: Study) -> None:
+    opt_in(loopback, study)
+    with Line(Headquarters(loopback.headquarters)) as line:
+        line.announce(offer_of(study))
+    url = Headquarters(loopback.headquarters).address.url
+    parties = connect(url, study="trial", folder=loopback.headquarters)
+    model = Averaging(epsilon=1.0).fit(parties)
+    assert parties.sizes == {"north": 120, "south": 80, "west": 50}
+    assert model.n_rounds_ == 1
+    assert parties.engine.spent("trial", 1e-9) == {name: pytest.approx(1.0) for name in PARTIES}
+    with pytest.raises(PolicyRefusal, match=r"epsilon = 1.0, and the question has another"):
+        Averaging(epsilon=5.0).fit(parties)
+    with pytest.raises(SettingError, match="no study 'other' was announced; known: trial"):
+        connect(study="other", folder=loopback.headquarters)
+    with pytest.raises(SettingError, match="is not the server of"):
+        connect("tls://elsewhere:4222", study="trial", folder=loopback.headquarters)
+
+
+def test_a_party_that_opts_out_gives_nothing_from_then_on_and_the_rest_go_on(loopback: Loopback) -> None:
+    study = Study.parse(DESCENT)
+    opt_in(loopback, study)
+    watch = Watch(lambda number: loopback.consent("west", study, "out") if number == 3 else None)
+    finished = run(loopback, study, watch)
+    assert ("lost", "west") in watch.told
+    assert finished.run.attempt == 2
+    assert [party.name for party in finished.model.facts_.parties] == ["north", "south"]
+    assert "west" in finished.model.facts_.notices[-1]
+    assert "stays spent" in finished.model.facts_.notices[-1]
+    assert ledger(loopback, "west").n_releases("west") == 2
+    assert ledger(loopback, "north").n_releases("north") == 3 + 6  # three rounds of the first attempt, then all
+    assert Log(ledger(loopback, "west"), "west").lines()[-1].decision["decision"] == "refused"
+
+
+def test_below_the_quorum_a_run_stops_with_its_reason_and_can_be_resumed_for_nothing(loopback: Loopback) -> None:
+    study = Study.parse(DESCENT.replace("quorum = 2", "quorum = 3"))
+    opt_in(loopback, study)
+    watch = Watch(lambda number: loopback.consent("west", study, "out") if number == 4 else None)
+    with pytest.raises(QuorumLost, match=r"2 parties are left in 'trial' and 3 are needed \(west: .*opted out"):
+        run(loopback, study, watch)
+    (stopped,) = Runs(loopback.headquarters / FILE).all()
+    assert (stopped.state, stopped.attempt) == ("stopped", 1)
+    loopback.consent("west", study, "in")
+    finished = run(loopback, study)
+    assert (finished.run.id, finished.run.attempt) == (stopped.id, 1)
+    for name in PARTIES:
+        assert ledger(loopback, name).n_releases(name) == 6
+        assert ledger(loopback, name).epsilon(name, delta=1e-6, study="trial") == pytest.approx(1.0, rel=1e-3)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(loopback: Loopback) -> None:
+    study = Study.parse(DESCENT)
+    opt_in(loopback, study)
+
+    def interrupt(number: int) -> None:
+        if number == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        run(loopback, study, Watch(interrupt))
+    loopback.stop("south")  # its answers of the first rounds are kept by the server
+    loopback.start("south", "party")
+    watch = Watch()
+    finished = run(loopback, study, watch)
+    assert watch.told[0] == ("resumed", finished.run.id)
+    assert finished.model.n_rounds_ == 6
+    for name in PARTIES:
+        assert ledger(loopback, name).n_releases(name) == 6
+    assert run(loopback, study).run.id != finished.run.id  # a finished run is not resumed
+
+
+def test_a_changed_study_is_another_study(loopback: Loopback, study: Study) -> None:
+    opt_in(loopback, study)
+    other = Study.parse(STUDY.replace("epsilon = 1.0", "epsilon = 1.5"))
+    with pytest.raises(QuorumLost, match=r"0 parties take part .*a changed study is another study"):
+        run(loopback, other, wait=1.5)
+    assert all(ledger(loopback, name).n_releases(name) == 0 for name in PARTIES)
+
+
+def test_what_the_study_did_not_say_is_refused_and_logged(loopback: Loopback, study: Study) -> None:
+    opt_in(loopback, study)
+    with Line(Headquarters(loopback.headquarters)) as line:
+        engine = NatsEngine(line, offer_of(study))
+        engine.gather(Wanted(asked=("north",), quorum=1, seconds=10))
+        honest = Question(
+            study="trial", run="r", method="averaging", step="averaging/model", version=1, arguments={"epsilon": 1.0}
+        )
+        wrong = {
+            "step 'pooled/sums' of 'averaging' is not part of it": {"step": "pooled/sums"},
+            "step 'averaging/model' of 'pooled' is not part of it": {"method": "pooled"},
+            "the question is of study 'other'": {"study": "other"},
+            "the study says epsilon = 1.0": {"arguments": {"epsilon": 100.0}},
+        }
+        for words, change in wrong.items():
+            question = Question(**{**vars(honest), **change})  # type: ignore[arg-type]
+            with pytest.raises(PolicyRefusal, match=words):
+                engine.ask(question.encode(), ["north"], ())
+    lines = [line.decision for line in Log(ledger(loopback, "north"), "north").lines()]
+    assert [line["decision"] for line in lines] == ["refused"] * len(wrong)
+    assert ledger(loopback, "north").n_releases("north") == 0
+
+
+def test_a_party_that_comes_back_finds_the_question_that_waits_for_it(loopback: Loopback, study: Study) -> None:
+    opt_in(loopback, study)
+    back = threading.Timer(1.0, lambda: None)
+
+    def leave(number: int) -> None:
+        loopback.stop("west")
+        nonlocal back
+        back = threading.Timer(1.0, loopback.start, args=("west", "party"))
+        back.start()
+
+    finished = run(loopback, study, Watch(leave))
+    back.join()
+    assert finished.run.attempt == 1
+    assert len(finished.model.facts_.parties) == 3
+
+
+def test_a_table_that_no_longer_fits_takes_no_part_and_nothing_of_it_is_told(loopback: Loopback, study: Study) -> None:
+    opt_in(loopback, study)
+    records(50, 2).assign(age="zebra").to_csv(loopback.root / "west.csv", index=False)
+    watch = Watch()
+    finished = run(loopback, study, watch, wait=2.0)
+    assert [party.name for party in finished.model.facts_.parties] == ["north", "south"]
+    assert any(name == "west" and "does not fit the study's schema" in state for name, state in watch.told)
+    assert not any("zebra" in state for _, state in watch.told)
+    assert "table-does-not-fit" in loopback.journal("west")
+
+
+def test_a_revoked_party_is_cut_off_at_once_and_stays_out(loopback: Loopback, study: Study) -> None:
+    opt_in(loopback, study)
+    headquarters = Headquarters(loopback.headquarters)
+    headquarters.revoke("west")
+    wait_for(lambda: "no-connection" in loopback.journal("west"), "the cut")
+    assert "does not know this key" in loopback.journal("west")
+    finished = run(loopback, study)
+    assert [party.name for party in finished.model.facts_.parties] == ["north", "south"]
+
+
+def test_an_invitation_that_was_used_admits_nobody_else(loopback: Loopback, tmp_path: Path) -> None:
+    invitation = Invitation.read(loopback.root / "west.invite")
+    with pytest.raises(SettingError, match="the invitation of 'west' was used before"):
+        join(invitation, tmp_path / "impostor")
+    assert '"invitation-refused"' in loopback.journal("coordinator")
+
+
+def test_anothers_subject_is_refused_by_the_server_and_logged(loopback: Loopback) -> None:
+    place = Place.load(loopback.folder("west"), "party")
+
+    async def intrude() -> list[bool]:
+        link = Link(place.pinned.address, place.credential)
+        await link.open()
+        others = ("tacit.ask.north", "tacit.call.north", "tacit.answer.>", ">", "tacit.>", "_INBOX.coordinator.>")
+        refused = [await link.is_refused(subject) for subject in others]
+        own = await link.is_refused("tacit.ask.west")
+        for subject in ("tacit.answer.north.x", "tacit.ask.north", "tacit.study.x", "$JS.API.STREAM.DELETE.TACIT_ASK"):
+            await link.publish(subject, b"forged")
+        await link.flush()
+        await link.close()
+        return [*refused, not own]
+
+    assert all(asyncio.run(intrude()))
+    for subject in ("tacit.answer.north.x", "tacit.ask.north", "tacit.study.x", "$JS.API.STREAM.DELETE.TACIT_ASK"):
+        wait_for(lambda subject=subject: f'"subject": "{subject}"' in loopback.journal("coordinator"), subject)
+    assert '"member": "west"' in loopback.journal("coordinator")
+
+
+def open_link(place: Place, address: Address) -> None:
+    async def attempt() -> None:
+        link = Link(address, place.credential)
+        try:
+            await link.open(seconds=1.0)
+        finally:
+            await link.close()
+
+    asyncio.run(attempt())
+
+
+def test_expired_and_foreign_certificates_are_refused(loopback: Loopback, tmp_path: Path) -> None:
+    place = Place.load(loopback.folder("west"), "party")
+    open_link(place, place.pinned.address)
+    from tacit.federation.net.server import ServerSettings
+
+    foreign = Headquarters.make(tmp_path / "foreign", ServerSettings(port=14998), None).address.authority
+    with pytest.raises(RunError, match=r"the certificate of the server .* is refused .*not your federation's server"):
+        open_link(place, Address(url=place.pinned.address.url, authority=foreign))
+    issue_server(loopback.headquarters, ["localhost", "127.0.0.1"], days=-1)
+    reload(loopback.headquarters)
+    time.sleep(0.5)
+    with pytest.raises(RunError, match=r"expired.*tacit coordinator renew"):
+        open_link(place, place.pinned.address)
+    Headquarters(loopback.headquarters).renew()
+    time.sleep(0.5)
+    open_link(place, place.pinned.address)
+
+
+def test_daemons_stop_cleanly(loopback: Loopback) -> None:
+    for name in ("west", "node-a", "coordinator"):
+        assert loopback.stop(name) == 0
+        assert loopback.journal(name).splitlines()[-1].endswith('"event": "stopped"}')

@@ -1,0 +1,177 @@
+"""A node answers its own requests, checks what parties bound into envelopes, and tells no share in an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nacl.public import PrivateKey, PublicKey, SealedBox
+
+from tacit import wire
+from tacit.errors import CenterError
+from tacit.rand import Rng
+from tacit.secure.envelope import OPEN, Label, seal
+from tacit.secure.node import NodeServer
+
+RNG = Rng.seeded(7)
+LABEL = Label(context="q", party="a", n_parties=1)
+
+
+def ask(node: NodeServer, **request: wire.Value) -> wire.Value:
+    return wire.decode(node.handle(wire.encode(request)))
+
+
+def envelope(node: NodeServer, label: Label = LABEL, addend: tuple[int, ...] = (1, 2)) -> bytes:
+    return seal(np.array(addend, dtype=np.int64), label, [node.public_key] * node.n_nodes, rng=RNG)[node.index]
+
+
+def test_it_says_its_key_and_what_it_has() -> None:
+    node = NodeServer(2)
+    assert ask(node, ask="keys") == {"done": {"index": 2, "n_nodes": 3, "key": node.public_key}}
+    assert ask(node, ask="status") == {"done": {"n_kept": 0, "n_compiled": 0}}
+
+
+@pytest.mark.parametrize("n_nodes", [2, 3])
+def test_a_sum_is_answered_with_this_nodes_share_alone(n_nodes: int) -> None:
+    nodes = [NodeServer(index, n_nodes=n_nodes) for index in range(n_nodes)]
+    envelopes = seal(np.array([5, -6]), LABEL, [node.public_key for node in nodes], rng=RNG)
+    for node, sealed in zip(nodes, envelopes, strict=True):
+        reply = ask(node, ask="sum", context="q", envelopes={"a": sealed})
+        assert isinstance(reply, dict)
+        assert reply["done"]["words"].shape == (n_nodes - 1, 2, 2)
+
+
+@given(st.binary(max_size=80))
+def test_bytes_that_are_no_request_are_refused(message: bytes) -> None:
+    reply = wire.decode(NODE.handle(message))
+    assert isinstance(reply, dict)
+    assert list(reply) == ["refused"]
+
+
+NODE = NodeServer(0)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        None,
+        {},
+        {"ask": "shares"},
+        {"ask": "keep", "run": "r"},
+        {"ask": "sum", "context": "q", "envelopes": {"a": 1}},
+        {"ask": "keep", "run": "r", "name": "n", "context": "q", "envelopes": {}, "shape": ["x"]},
+    ],
+)
+def test_values_that_are_no_request_are_refused(request_: wire.Value) -> None:
+    reply = wire.decode(NODE.handle(wire.encode(request_)))
+    assert isinstance(reply, dict)
+    assert list(reply) == ["refused"]
+
+
+def test_what_is_kept_is_sealed_for_that_name_and_shape() -> None:
+    node = NodeServer(0)
+    label = Label(context="q", party="a", n_parties=1, use="gradient")
+    with pytest.raises(CenterError, match="sealed its part as 'gradient', not as 'likelihood'"):
+        node.keep("run", "likelihood", "q", {"a": envelope(node, label)}, (2,))
+    with pytest.raises(CenterError, match="sealed its part as 'open', not as 'gradient'"):
+        node.keep("run", "gradient", "q", {"a": envelope(node)}, (2,))
+    with pytest.raises(CenterError, match="'open' names what is opened"):
+        node.keep("run", OPEN, "q", {"a": envelope(node)}, (2,))
+    with pytest.raises(CenterError, match=r"do not fill an array of shape \(3,\)"):
+        node.keep("run", "gradient", "q", {"a": envelope(node, label)}, (3,))
+    node.keep("run", "gradient", "q", {"a": envelope(node, label)}, (2, 1))
+    assert ask(node, ask="status") == {"done": {"n_kept": 1, "n_compiled": 0}}
+
+
+def test_what_is_kept_counts_on_enough_parties_and_on_the_same() -> None:
+    node = NodeServer(0)
+
+    def kept(*parties: str, n_parties: int = 2) -> None:
+        labels = [Label(context="q", party=party, n_parties=n_parties, use="gradient") for party in parties]
+        node.keep("run", "gradient", "q", {label.party: envelope(node, label) for label in labels}, (2,))
+
+    with pytest.raises(CenterError, match="a sum over 3 parties be opened; 2 are in it"):
+        kept("a", "b", n_parties=3)
+    kept("a", "b", "c")
+    kept("a", "b", "c")
+    with pytest.raises(CenterError, match="opened before over other parties"):
+        kept("a", "b")
+
+
+def test_a_run_can_be_forgotten() -> None:
+    node = NodeServer(0)
+    for run in ("one", "two"):
+        label = Label(context=run, party="a", n_parties=1, use="gradient")
+        node.keep(run, "gradient", run, {"a": envelope(node, label)}, (2,))
+    assert ask(node, ask="forget", run="one") == {"done": {}}
+    assert ask(node, ask="status") == {"done": {"n_kept": 1, "n_compiled": 0}}
+
+
+def test_an_envelope_for_another_key_or_altered_does_not_open() -> None:
+    node = NodeServer(0)
+    foreign = seal(np.array([1]), LABEL, [bytes(PrivateKey.generate().public_key)] * 3, rng=RNG)
+    with pytest.raises(CenterError, match="sealed for another key, or altered"):
+        node.partial_sum("q", {"a": foreign[0]})
+    own = bytearray(envelope(node))
+    own[-1] ^= 1
+    with pytest.raises(CenterError, match="sealed for another key, or altered"):
+        node.partial_sum("q", {"a": bytes(own)})
+
+
+GARBAGE: list[wire.Value] = [
+    None,
+    {"context": "q"},
+    {**vars(LABEL), "size": 3, "parts": [bytes(32)]},
+    {**vars(LABEL), "size": 3, "parts": [bytes(32), bytes(31)]},
+    {**vars(LABEL), "size": 3, "parts": [bytes(32), np.zeros((3, 2))]},
+    {**vars(LABEL), "size": 3, "parts": [bytes(32), np.zeros((4, 2), dtype=np.uint64)]},
+    {**vars(LABEL), "size": 3, "parts": [bytes(32), "words"]},
+    {**vars(LABEL), "size": -1, "parts": [bytes(32), bytes(32)]},
+    {**vars(LABEL), "size": 2**40, "parts": [bytes(32), bytes(32)]},
+]
+
+
+@pytest.mark.parametrize("contents", GARBAGE)
+def test_garbage_in_an_envelope_is_refused(contents: wire.Value) -> None:
+    node = NodeServer(0)
+    box = SealedBox(PublicKey(node.public_key)).encrypt(wire.encode(contents))
+    with pytest.raises(CenterError, match="not shares of whole numbers"):
+        node.partial_sum("q", {"a": box})
+
+
+def test_no_error_and_no_text_holds_a_share() -> None:
+    node = NodeServer(0)
+    label = Label(context="q", party="a", n_parties=1, use="gradient")
+    node.keep("run", "gradient", "q", {"a": envelope(node, label)}, (2,))
+    (kept,) = node._kept.values()
+    word = str(int(kept.shared.words[0, 0, 0]))
+    assert word not in repr(kept)
+    assert word not in repr(kept.shared)
+    reply = node.handle(wire.encode({"ask": "compute", "run": "run", "program": "step", "public": {}}))
+    assert kept.shared.words[0, 0].tobytes() not in reply
+
+
+def test_what_goes_wrong_inside_is_told_by_its_kind_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = NodeServer(1)
+
+    def fail(*_: object) -> None:
+        raise ValueError("secret words")
+
+    monkeypatch.setattr(node, "forget", fail)
+    assert ask(node, ask="forget", run="x") == {"refused": "node 1 cannot answer: ValueError"}
+
+
+def test_a_node_with_a_home_keeps_its_key_and_its_word(tmp_path: Path) -> None:
+    first = NodeServer(0, home=tmp_path)
+    labels = [Label(context="q", party=party, n_parties=1) for party in "ab"]
+    both = {label.party: envelope(first, label) for label in labels}
+    first.partial_sum("q", both)
+    again = NodeServer(0, home=tmp_path)
+    assert again.public_key == first.public_key
+    again.partial_sum("q", both)
+    with pytest.raises(CenterError, match="opened before over other parties"):
+        again.partial_sum("q", {"a": both["a"]})
+    assert (tmp_path / "node.key").stat().st_mode & 0o777 == 0o600
