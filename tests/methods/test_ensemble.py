@@ -245,7 +245,7 @@ def test_a_plan_that_is_not_true_is_refused(field: str, lie: Any) -> None:
 def test_a_sum_over_fewer_parties_than_the_plan_states_is_not_opened() -> None:
     parties = crowd()
     honest = Ensemble(public=public_rows()).plan(parties)
-    crowded = replace(honest, n_parties=500, sensitivity=honest.sensitivity / 100 * (1 + 1e-9))
+    crowded = replace(honest, n_parties=500, quorum=None, sensitivity=honest.sensitivity / 100 * (1 + 1e-9))
     with pytest.raises(CenterError, match="lets a sum over 500 parties be opened; 5 are in it"):
         parties.begin("ensemble").sum(vote_statistic, **asdict(crowded))
 

@@ -57,8 +57,12 @@ class Federation:
     party, and count as one round.
     """
 
-    def __init__(self, engine: Engine, center: Center, *, study: str = "simulation", seeded: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, center: Center, *, study: str = "simulation", seeded: bool = False, dropouts: int = 0
+    ) -> None:
         self.engine = engine
+        self.dropouts = dropouts
+        self.present: tuple[str, ...] = ()  # the parties that the last answer came from
         self.center = center
         self.study = study
         self.seeded = seeded
@@ -81,6 +85,7 @@ class Federation:
         ledger: Ledger | None = None,
         study: str = "simulation",
         rng: Rng | None = None,
+        dropouts: int = 0,
     ) -> Federation:
         """Parties in this process, one for each table, each behind its own guard.
 
@@ -90,6 +95,7 @@ class Federation:
             ledger: where releases are written down; the default is forgotten with the process.
             study: the study that the releases are charged to.
             rng: the source of chance; a seeded one makes runs repeatable and NOT PRIVATE.
+            dropouts: how many parties may be missing in a round: noise then counts on the others alone.
         """
         rng = Rng.system() if rng is None else rng
         ledger = Ledger() if ledger is None else ledger
@@ -98,7 +104,7 @@ class Federation:
             own = policy.get(name, Policy()) if isinstance(policy, Mapping) else (policy or Policy())
             child = rng.child(f"party {name}")
             guards.append(Guard(name, table, policy=own, ledger=ledger, rng=child))
-        return cls(InProcess(guards), EmbeddedCenter(), study=study, seeded=not rng.is_private)
+        return cls(InProcess(guards), EmbeddedCenter(), study=study, seeded=not rng.is_private, dropouts=dropouts)
 
     @classmethod
     def from_files(
@@ -153,7 +159,7 @@ class Federation:
             weights: one number for each party.
             norm_bound: rows are scaled down to this L2 norm; None clips nothing, and methods that need a bound refuse.
             feature_names: the columns' names.
-            settings: `policy`, `ledger`, `study`, `rng` as in `from_tables`; `seed` for the cut (default 0).
+            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`; `seed` for the cut (0).
         """
         X = np.asarray(X)
         y = np.asarray(y)
@@ -194,6 +200,19 @@ class Federation:
     def n_parties(self) -> int:
         """How many parties there are."""
         return len(self.cards)
+
+    @property
+    def quorum(self) -> int:
+        """How many parties a round needs, if its method can do without the others."""
+        if not 0 <= self.dropouts < self.n_parties:
+            raise SettingError(f"dropouts = {self.dropouts} of {self.n_parties} parties leaves nobody; choose fewer")
+        return self.n_parties - self.dropouts
+
+    @property
+    def coverage(self) -> float:
+        """The share of all records that the parties have which the last answer came from."""
+        sizes = self.sizes
+        return sum(sizes[name] for name in self.present) / sum(sizes.values())
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -346,8 +365,10 @@ class Federation:
             given.n_bytes += len(reply)
             given.events.append(answer.event)
         missing = [name for name in names if name not in answers]
-        if missing:
+        quorum = arguments.get("quorum")
+        if missing and not (isinstance(quorum, int) and len(answers) >= quorum):  # what does not say is asked of all
             raise QuorumLost(f"no answer from {', '.join(missing)}; ask again, or start a run without them")
+        self.present = tuple(answers)
         return digest, answers
 
 

@@ -69,7 +69,8 @@ SLACK = 1e-3  # the solver's distance from the minimiser, as a share of the mini
 class Plan:
     """The public arguments of one run: all that a party needs, and enough to check what its answer will cost.
 
-    `l2_mean` is Lam. `colluders` is how many parties may pool what they know. `constant` 0 means no intercept.
+    `l2_mean` is Lam. `colluders` is how many parties may pool what they know, `quorum` how many the opened sum holds at
+    least (None: all). `constant` 0 means no intercept.
     """
 
     epsilon: float
@@ -85,6 +86,7 @@ class Plan:
     n_classes: int
     radius: float
     constant: float
+    quorum: int | None = None
 
     @property
     def dimension(self) -> int:
@@ -135,6 +137,7 @@ class Plan:
             value_bound=2 * self.norm_bound + (100 * self.paper_scale if self.paper else 0.0),
             n_parties=self.n_parties,
             colluders=self.colluders,
+            quorum=self.quorum,
         )
         if self.paper:
             return exact_grid(total)
@@ -158,7 +161,7 @@ class Plan:
             coarse = 2.0 ** math.ceil(math.log2(self.paper_scale / self.grid.step) - 30)  # steps at a time
             drawn = discrete_laplace(self.paper_scale / self.grid.step / coarse, addend.size, rng=rng)
             addend = addend + int(coarse) * drawn
-        return Sealed(addend=addend, event=self.event(), n_parties=self.n_parties)
+        return Sealed(addend=addend, event=self.event(), n_parties=self.grid.total.least)
 
     def check(self, table: Table) -> None:
         """Refuse a plan that is not true of this party's table: the noise would be sized for another one."""
@@ -289,8 +292,9 @@ class Averaging(Method):
             n_classes=parties.schema.n_classes,
             radius=required_radius(parties.schema, "Averaging", constant),
             constant=constant,
+            quorum=parties.quorum,
         )
-        check_colluders(plan.colluders, plan.n_parties)
+        check_colluders(plan.colluders, parties.quorum)
         l2 = default_l2(plan) if self.l2 is None else self.l2
         return replace(plan, l2_mean=l2 / plan.n_total)
 
@@ -303,7 +307,8 @@ class Averaging(Method):
     def _learn(self, parties: Federation) -> Learned:
         plan = self.plan(parties)
         opened = parties.sum(local_model, **asdict(plan))
-        theta = plan.grid.from_grid(opened).reshape(plan.problem(1).loss.shape)
+        present = parties.coverage if plan.weights == "size" else len(parties.present) / plan.n_parties
+        theta = plan.grid.from_grid(opened).reshape(plan.problem(1).loss.shape) / present
         theta = np.atleast_2d(theta)
         d = plan.n_features
         intercept = theta[:, d] * plan.constant if plan.constant else np.zeros(len(theta))

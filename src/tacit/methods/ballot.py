@@ -88,6 +88,7 @@ class Plan(Ballot):
     basis: Floats
     sensitivity: float
     constant: float
+    quorum: int | None = None
 
     @cached_property
     def D(self) -> Floats:  # noqa: N802
@@ -113,6 +114,7 @@ class Plan(Ballot):
             value_bound=self.sensitivity,  # |sum_i D_ik E_ic| / N is at most (1) and (2) of `label_statistic`
             n_parties=self.n_parties,
             colluders=self.colluders,
+            quorum=self.quorum,
         )
         if self.delta is None:
             return pure_grid(total, epsilon=self.epsilon)
@@ -167,7 +169,7 @@ def _sealed(tables: Sequence[Table], rngs: Sequence[Rng], plan: Plan) -> list[Se
     for start in range(0, len(tables), several):
         # Parties of one process draw from one generator of it, which is many times faster than from each one's own.
         noised = plan.grid.to_grid(plan.addends(votes[start : start + several]), rng=rngs[start])
-        replies += [Sealed(addend=addend, event=plan.event(), n_parties=plan.n_parties) for addend in noised]
+        replies += [Sealed(addend=addend, event=plan.event(), n_parties=plan.grid.total.least) for addend in noised]
     return replies
 
 

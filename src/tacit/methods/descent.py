@@ -42,12 +42,12 @@ class Descent:
         """The mean of the later half of the iterates."""
         theta, velocity, mean = self.start.copy(), np.zeros_like(self.start), np.zeros_like(self.start)
         rounds, rate = self.schedule.rounds, self.schedule.learning_rate
-        n_expected = self.plan.probability * self.n_records  # in a round
         arguments = asdict(self.plan)
         noise = []
         for turn in range(rounds):
             grid = self.plan.grid(theta)
             opened = parties.sum(party_gradient, theta=theta, turn=turn, **arguments)
+            n_expected = self.plan.probability * self.n_records * parties.coverage  # in this round
             gradient = grid.from_grid(opened).reshape(theta.shape) / n_expected
             noise.append(grid.noise_std / n_expected)
             if turn == 0:

@@ -186,8 +186,9 @@ class Ensemble(Method):
             basis=design.basis,
             sensitivity=1.0,
             constant=constant,
+            quorum=parties.quorum,
         )
-        check_colluders(plan.colluders, plan.n_parties)
+        check_colluders(plan.colluders, parties.quorum)
         # A party's own bound may differ in its last digits.
         return replace(plan, sensitivity=plan.needed * (1 + 2.0**-30)), design
 
@@ -238,12 +239,13 @@ class Ensemble(Method):
             return self._learn_by_entity(parties)
         plan, design = self._plan(parties, self._ballot(parties))
         opened = parties.sum(vote_statistic, **asdict(plan))
-        V = plan.grid.from_grid(opened).reshape(-1, plan.n_classes - 1)
+        present = len(parties.present) / plan.n_parties
+        V = plan.grid.from_grid(opened).reshape(-1, plan.n_classes - 1) / present
         given = None if self.global_l2 is None else self.global_l2 / plan.n_rows
-        solution, l2_mean = fit_statistic(design, V, plan.grid.noise_std, given)
+        solution, l2_mean = fit_statistic(design, V, plan.grid.noise_std / present, given)
         self.global_l2_ = l2_mean * plan.n_rows
         notice = (
-            f"learned from the votes of {plan.n_parties} parties on {plan.n_rows} public rows; "
+            f"learned from the votes of {len(parties.present)} parties on {plan.n_rows} public rows; "
             f"the global classifier's l2 is {self.global_l2_:.4g}, a function of public values"
         )
         return _learned(design.weights(solution.theta), plan.n_features, (notice,))

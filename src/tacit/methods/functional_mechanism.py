@@ -64,7 +64,7 @@ def noisy_sums(table: Table, *, rng: Rng, **arguments: Any) -> Sealed:
     for grid in plan.grids:
         addends.append(grid.to_grid(vector[start : start + grid.total.dimension], rng=rng))
         start += grid.total.dimension
-    return Sealed(addend=np.concatenate(addends), event=plan.event(), n_parties=plan.n_parties)
+    return Sealed(addend=np.concatenate(addends), event=plan.event(), n_parties=plan.grids[0].total.least)
 
 
 @step("functional-mechanism/paper", version=1)
@@ -172,7 +172,7 @@ class FunctionalMechanism(Method):
         sizes = parties.sizes.values()
         constant = _CONSTANT if self.fit_intercept else 0.0
         colluders = min(1, len(sizes) - 1) if self.colluders is None else self.colluders
-        check_colluders(colluders, len(sizes))
+        check_colluders(colluders, parties.quorum)
         return Plan(
             epsilon=float(self.epsilon),
             delta=self.delta,
@@ -183,6 +183,7 @@ class FunctionalMechanism(Method):
             n_classes=parties.schema.n_classes,
             radius=required_radius(parties.schema, "FunctionalMechanism", constant),
             constant=constant,
+            quorum=parties.quorum,
         )
 
     def _check_settings(self) -> None:

@@ -194,7 +194,7 @@ class NoisyDescent(Method):
         sizes = list(parties.sizes.values())
         constant = _CONSTANT if self.fit_intercept else 0.0
         colluders = min(1, len(sizes) - 1) if self.colluders is None else self.colluders
-        check_colluders(colluders, len(sizes))
+        check_colluders(colluders, parties.quorum)
         is_paper = self.calibration == "paper"
         paper_std = paper_noise(self._paper_clip, sum(sizes), self.epsilon, self.delta) if is_paper else 0.0
         return Plan(
@@ -209,6 +209,7 @@ class NoisyDescent(Method):
             n_classes=parties.schema.n_classes,
             radius=required_radius(parties.schema, "NoisyDescent", constant),
             constant=constant,
+            quorum=parties.quorum,
         )
 
     @property

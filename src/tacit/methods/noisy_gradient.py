@@ -85,6 +85,7 @@ class Plan:
     n_classes: int
     radius: float
     constant: float
+    quorum: int | None = None
 
     @property
     def loss(self) -> Loss:
@@ -124,6 +125,7 @@ class Plan:
             value_bound=2 * self.n_largest * self.norm_bound(theta) + 40 * self.paper_std,
             n_parties=self.n_parties,
             colluders=self.colluders,
+            quorum=self.quorum,
         )
         if math.isinf(self.rho):
             return exact_grid(total)
@@ -178,9 +180,8 @@ def party_gradient(table: Table, *, rng: Rng, theta: Array, turn: int, **argumen
         raise PolicyRefusal("the plan is that of the document's calibration; ask step noisy-descent/whole-gradient")
     blocks = table.blocks() if plan.probability == 1 else _sampled(table, plan.probability, rng)
     gradient = gradient_sum(plan.loss, blocks, theta, clip=plan.clip)
-    return Sealed(
-        addend=plan.grid(theta).to_grid(gradient.ravel(), rng=rng), event=plan.event(), n_parties=plan.n_parties
-    )
+    grid = plan.grid(theta)
+    return Sealed(addend=grid.to_grid(gradient.ravel(), rng=rng), event=plan.event(), n_parties=grid.total.least)
 
 
 @step("noisy-descent/whole-gradient", version=1)
@@ -198,7 +199,7 @@ def party_gradient_and_noise(table: Table, *, rng: Rng, theta: Array, turn: int,
         coarse = 2.0 ** max(0, math.ceil(math.log2(share_std)) - 30)  # steps at a time
         noise = int(coarse) * discrete_gaussian(share_std / coarse, plan.dimension, rng=rng)
     addend = np.stack([grid.to_grid(gradient.ravel(), rng=rng), noise])
-    return Sealed(addend=addend, event=plan.event(), n_parties=plan.n_parties)
+    return Sealed(addend=addend, event=plan.event(), n_parties=grid.total.least)
 
 
 def gradient_sum(loss: Loss, blocks: Iterator[Block], theta: Array, *, clip: float) -> Array:

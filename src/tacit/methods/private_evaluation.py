@@ -69,6 +69,7 @@ class Plan:
     colluders: int
     n_features: int
     n_classes: int
+    quorum: int | None = None
 
     @property
     def n_cells(self) -> int:
@@ -84,6 +85,7 @@ class Plan:
             value_bound=float(self.n_largest),
             n_parties=self.n_parties,
             colluders=self.colluders,
+            quorum=self.quorum,
         )
 
     @property
@@ -151,7 +153,9 @@ def party_histogram(table: Table, *, rng: Rng, coef: Floats, intercept: Floats, 
         with np.errstate(over="ignore", invalid="ignore"):  # a huge coefficient is no reason to tell anything
             scores = X @ coef.T + intercept
         counts += np.bincount(cells(scores, y, plan.bins), minlength=plan.n_cells)
-    return Sealed(addend=plan.noised(counts, rng=rng), event=_event(plan.epsilon, plan.delta), n_parties=plan.n_parties)
+    return Sealed(
+        addend=plan.noised(counts, rng=rng), event=_event(plan.epsilon, plan.delta), n_parties=plan.total.least
+    )
 
 
 def cells(scores: Floats, y: Ints, bins: int) -> Ints:
@@ -213,7 +217,7 @@ class PrivateEvaluation:
         """The public plan of an evaluation by these parties."""
         sizes = list(parties.sizes.values())
         colluders = min(1, len(sizes) - 1) if self.colluders is None else self.colluders
-        check_colluders(colluders, len(sizes))
+        check_colluders(colluders, parties.quorum)
         return Plan(
             epsilon=float(self.epsilon),
             delta=self.delta,
@@ -223,6 +227,7 @@ class PrivateEvaluation:
             colluders=colluders,
             n_features=parties.schema.n_columns,
             n_classes=parties.schema.n_classes,
+            quorum=parties.quorum,
         )
 
     def run(self, model: object, parties: Federation) -> PrivateMetrics:
@@ -233,7 +238,7 @@ class PrivateEvaluation:
         opened = run.sum(party_histogram, coef=public.coef_, intercept=public.intercept_, **asdict(plan))
         return metrics_of(
             plan.counts(opened),
-            n_records=sum(parties.sizes.values()),
+            n_records=round(run.coverage * sum(parties.sizes.values())),
             noise_std=plan.noise_std,
             is_binary=plan.n_classes == 2,
             guarantee=self.guarantee,

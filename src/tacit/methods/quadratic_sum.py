@@ -59,6 +59,7 @@ class Plan:
     n_classes: int
     radius: float
     constant: float
+    quorum: int | None = None
 
     @property
     def width(self) -> int:
@@ -131,6 +132,7 @@ class Plan:
             value_bound=1.01 * self.n_total * term,
             n_parties=self.n_parties,
             colluders=self.colluders,
+            quorum=self.quorum,
         )
 
     @property
