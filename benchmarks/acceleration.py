@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
@@ -142,6 +143,9 @@ def drawn(curves: dict[tuple[str, float], dict[str, list[float]]]) -> str:
                 axes.loglog(range(1, len(series[label]) + 1), series[label], color=colour, label=label, linewidth=1.6)
             axes.set_title(f"{name}, from {start:g}", fontsize=9)
             axes.set_ylim(1e-9, 1e2)
+            for axis in (axes.xaxis, axes.yaxis):  # plain numbers: mathematical text is not read in our pictures
+                axis.set_major_formatter(lambda value, _: f"{value:g}")
+                axis.set_minor_formatter(NullFormatter())
         for axes in grid[1]:
             axes.set_xlabel("rounds")
         for row in grid:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
@@ -241,6 +242,10 @@ def growth(folder: Path) -> None:
             axes.loglog(x, [done.secure for _, done in points], "s--", color=VERMILION, label="secure work")
             axes.loglog(x, [done.passes for _, done in points], "^-.", color=GREEN, label="parties' passes")
             axes.set(xlabel=name, ylabel="seconds" if name == "records" else "")
+            for axis in (axes.xaxis, axes.yaxis):  # plain numbers: mathematical text is not read in our pictures
+                axis.set_major_formatter(lambda value, _: f"{value:g}")
+                axis.set_minor_formatter(NullFormatter())
+            axes.set_xticks(x, [f"{value:,}" for value in x], rotation=30, ha="right")
             axes.legend(frameon=False, fontsize=8)
 
     words = "; ".join(

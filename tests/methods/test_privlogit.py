@@ -130,15 +130,18 @@ def test_a_public_start_is_used_if_it_is_better_than_nothing() -> None:
     parties = Federation.split(X, y, n_parties=3, norm_bound=1.0, policy=ALLOWED)
     plain = Pooled(l2=1.0).fit(parties)
     good = np.append(plain.coef_, plain.intercept_)
-    near = PrivLogit(l2=1.0, secure="sums", start=good * 1.001).fit(parties)
-    bad = PrivLogit(l2=1.0, secure="sums", start=-10 * good).fit(parties)
+    near = PrivLogit(l2=1.0, secure="sums", start=(1.001 * plain.coef_, 1.001 * plain.intercept_)).fit(parties)
+    bad = PrivLogit(l2=1.0, secure="sums", start=(-10 * plain.coef_, -10 * plain.intercept_)).fit(parties)
     assert relative_error(near, plain) <= 1e-8
     assert relative_error(bad, plain) <= 1e-8
     np.testing.assert_allclose(near.iterates_[0], good * 1.001)
     np.testing.assert_array_equal(bad.iterates_[0], 0.0)
     assert len(near.iterates_) < len(bad.iterates_)
-    with pytest.raises(SettingError, match=r"start has shape \(2,\); it must be finite and of shape \(5,\)"):
-        PrivLogit(start=[0.0, 1.0]).fit(parties)
+    assert relative_error(PrivLogit(l2=1.0, secure="sums", start=plain).fit(parties), plain) <= 1e-8
+    with pytest.raises(SettingError, match="start has an intercept and fit_intercept = False"):
+        PrivLogit(start=plain, fit_intercept=False).fit(parties)
+    with pytest.raises(SettingError, match="start"):
+        PrivLogit(start=(np.zeros((1, 2)), np.zeros(1))).fit(parties)
 
 
 def test_without_acceleration_the_iterates_are_the_documents() -> None:

@@ -135,9 +135,12 @@ class Loopback:
         write_party_file(self.folder(name), DataSource(file=self.root / f"{name}.csv"))
 
     def consent(self, name: str, study: Study, state: str = "in", runs: int = 2) -> None:
+        headquarters = Headquarters(self.headquarters)
+        company = {member.name: member.letter_key for member in headquarters.roster.members("party")}
+        headquarters.close()
         consents = Consents(self.folder(name) / CONSENT_FILE)
         consents.keep(study)
-        consents.decide(study.digest(), state, runs)
+        consents.decide(study.digest(), state, runs, company)
         consents.close()
 
     def close(self) -> None:

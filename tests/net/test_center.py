@@ -15,12 +15,13 @@ import pytest
 
 from tacit.errors import CenterError, WireError
 from tacit.federation.nats import Line
+from tacit.federation.net.acquaintance import Acquaintances
 from tacit.federation.net.center import RemoteCenter
 from tacit.federation.net.headquarters import Headquarters
 from tacit.federation.net.identity import Identity
 from tacit.federation.net.node_card import NodeCard, Peers
 from tacit.rand import Rng
-from tacit.secure.envelope import OPEN, Label, seal
+from tacit.secure.envelope import OPEN, Label, company_digest, seal
 
 from .conftest import Loopback, build
 
@@ -30,14 +31,24 @@ A = np.array([[0.9, 0.1], [0.1, 0.5]])
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Loopback]:
     made = build(tmp_path, parties={})
+    for node in ("node-a", "node-b", "node-c"):  # as if they had joined
+        Acquaintances(made.folder(node)).learn([P.member, Q.member])
     yield made
     made.close()
 
 
-def sealed(center: RemoteCenter, values: np.ndarray, context: str, use: str = OPEN) -> dict[str, list[bytes]]:
+P = Identity("p", "party", b"p" * 32)
+Q = Identity("q", "party", b"q" * 32)
+
+
+def sealed(
+    center: RemoteCenter, values: np.ndarray, context: str, use: str = OPEN, party: Identity = P
+) -> dict[str, list[bytes]]:
     fixed = np.round(values * 2**40).astype(np.int64).ravel()
-    label = Label(context=context, party="p", n_parties=1, use=use)
-    return {"p": seal(fixed, label, center.keys, rng=Rng.system())}
+    company = company_digest({party.name: party.member.letter_key})
+    center.note_asked(context, [party.name])
+    label = Label(context=context, party=party.name, n_parties=1, use=use, company=company)
+    return {party.name: seal(fixed, label, center.keys, rng=Rng.system(), sign=party.sign)}
 
 
 def invert(center: RemoteCenter, run: str) -> float:
@@ -53,12 +64,13 @@ def test_a_sum_is_opened_once_over_one_set_of_parties_also_after_a_restart(nodes
         nodes.stop("node-b", signal.SIGKILL)
         nodes.start("node-b", "center")
         np.testing.assert_array_equal(center.open_sum("c", envelopes), [2**40, -(2**41)])
-        more = {
-            **envelopes,
-            "q": seal(np.array([1, 1]), Label(context="c", party="q", n_parties=1), center.keys, rng=Rng.system()),
-        }
         with pytest.raises(CenterError, match="opened before over other parties"):
-            center.open_sum("c", more)
+            center.open_sum("c", sealed(center, np.array([1.0, 1.0]), "c", party=Q))
+        center.note_asked("c", ["p", "q"])
+        with pytest.raises(CenterError, match="'p' did not agree to be added up with all"):
+            center.open_sum("c", envelopes)
+        with pytest.raises(CenterError, match="knows no party 'r'"):
+            center.open_sum("c", {**envelopes, "r": envelopes["p"]})
 
 
 def test_a_center_that_is_not_complete_says_so() -> None:

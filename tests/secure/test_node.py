@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nacl.public import PrivateKey, PublicKey, SealedBox
+from nacl.signing import SigningKey
 
 from tacit import wire
 from tacit.errors import CenterError
 from tacit.rand import Rng
-from tacit.secure.envelope import OPEN, Label, seal
+from tacit.secure.envelope import OPEN, Label, company_digest, seal, seal_message, unseal_message
 from tacit.secure.node import NodeServer
 
 RNG = Rng.seeded(7)
@@ -137,7 +140,7 @@ GARBAGE: list[wire.Value] = [
 @pytest.mark.parametrize("contents", GARBAGE)
 def test_garbage_in_an_envelope_is_refused(contents: wire.Value) -> None:
     node = NodeServer(0)
-    box = SealedBox(PublicKey(node.public_key)).encrypt(wire.encode(contents))
+    box = SealedBox(PublicKey(node.public_key)).encrypt(wire.encode([wire.encode(contents), b""]))
     with pytest.raises(CenterError, match="not shares of whole numbers"):
         node.partial_sum("q", {"a": box})
 
@@ -175,3 +178,75 @@ def test_a_node_with_a_home_keeps_its_key_and_its_word(tmp_path: Path) -> None:
     with pytest.raises(CenterError, match="opened before over other parties"):
         again.partial_sum("q", {"a": both["a"]})
     assert (tmp_path / "node.key").stat().st_mode & 0o777 == 0o600
+
+
+KEYS = {name: SigningKey(name.encode() * 32) for name in "abcx"}
+PINNED = {name: bytes(key.verify_key) for name, key in KEYS.items() if name != "x"}
+COMPANY = ["a", "b"]
+
+
+def signed(node: NodeServer, party: str, signer: str = "", company: Sequence[str] = COMPANY, **label: Any) -> bytes:
+    """What a party seals for a sum within the company, signed by itself or by another."""
+    keys = {name: PINNED[name] for name in company}
+    made = Label(**{"context": "q", "party": party, "n_parties": 2, "company": company_digest(keys), **label})
+    sign = None if signer == "nobody" else lambda text: KEYS[signer or party].sign(text).signature
+    return seal(np.array([1, 2]), made, [node.public_key] * 3, rng=RNG, sign=sign)[node.index]
+
+
+def knowing() -> NodeServer:
+    return NodeServer(0, members=lambda: PINNED)
+
+
+def test_signed_envelopes_of_known_parties_are_added_up_also_if_one_of_the_company_is_missing() -> None:
+    node = knowing()
+    assert node.partial_sum("q", {name: signed(node, name) for name in "ab"}, COMPANY).shape == (2, 2, 2)
+    three = {name: signed(node, name, company="abc", context="r") for name in "ab"}
+    assert node.partial_sum("r", three, ["a", "b", "c"]).shape == (2, 2, 2)
+
+
+@pytest.mark.parametrize("signer", ["b", "x", "nobody"])
+def test_nobody_seals_in_anothers_name(signer: str) -> None:
+    node = knowing()
+    forged = {"a": signed(node, "a"), "b": signed(node, "b", signer if signer != "b" else "a")}
+    with pytest.raises(CenterError, match="not signed by the party in whose name it came"):
+        node.partial_sum("q", forged, COMPANY)
+
+
+def test_an_invented_party_is_in_no_sum() -> None:
+    """The coordinator fills a sum up with parties of its own making, to open one real party's part."""
+    node = knowing()
+    real = signed(node, "a")
+    with pytest.raises(CenterError, match="knows no party 'x'"):
+        node.partial_sum("q", {"a": real, "x": real}, ["a", "x"])
+    # A member that the coordinator holds in its hands, and with which the real party was never to be added up:
+    puppet = signed(node, "c", company=["a", "c"])
+    with pytest.raises(CenterError, match="party 'a' did not agree to be added up with all"):
+        node.partial_sum("q", {"a": real, "c": puppet}, ["a", "c"])
+    with pytest.raises(CenterError, match="was not put to party 'c'"):
+        node.partial_sum("q", {"a": real, "c": puppet}, COMPANY)
+    with pytest.raises(CenterError, match="was not put to party 'a'"):
+        node.partial_sum("q", {"a": real})
+    with pytest.raises(CenterError, match="a sum over 2 parties be opened; 1 are in it"):
+        node.partial_sum("q", {"a": real}, COMPANY)
+
+
+def test_what_is_signed_for_one_node_is_no_message_to_another() -> None:
+    node, other = knowing(), knowing()
+    contents = SealedBox(node._key).decrypt(signed(node, "a"))
+    moved = SealedBox(PublicKey(other.public_key)).encrypt(contents)
+    with pytest.raises(CenterError, match="not signed by the party in whose name it came"):
+        other.partial_sum("q", {"a": moved, "b": signed(other, "b")}, COMPANY)
+
+
+def test_kept_sums_and_products_are_signed_too() -> None:
+    node = knowing()
+    parts = {name: signed(node, name, use="gradient") for name in "ab"}
+    node.keep("run", "gradient", "q", parts, (2,), COMPANY)
+    with pytest.raises(CenterError, match="not signed by the party"):
+        node.keep("run", "gradient", "q", {**parts, "b": signed(node, "b", "a", use="gradient")}, (2,), COMPANY)
+    label = Label(context="q", party="a", n_parties=1, use="product", company=company_digest({"a": PINNED["a"]}))
+    key = node._key
+    sealed = seal_message(b"m", label, node.public_key, sign=lambda text: KEYS["a"].sign(text).signature)
+    assert unseal_message(sealed, key, PINNED["a"]) == (label, b"m")
+    with pytest.raises(CenterError, match="not signed by the party"):
+        unseal_message(sealed, key, PINNED["b"])

@@ -11,6 +11,7 @@ import typer
 from tacit.cli.show import err, out
 from tacit.daemon.joining import join
 from tacit.daemon.node import NodeDesk, prepare_engine
+from tacit.federation.net.acquaintance import Acquaintances
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.place import Invitation, Place, fingerprints
 from tacit.federation.net.station import Station, stop_on_signals
@@ -64,6 +65,19 @@ async def _serve(place: Place) -> None:
         await Station(place, desk, journal).serve(stop_on_signals())
     finally:
         desk.close()
+
+
+@app.command("members")
+def members(folder: Folder = FOLDER) -> None:
+    """List the members whose keys this node pinned, with their fingerprints, to be compared by telephone.
+
+    Examples:
+
+      tacit center members
+    """
+    place = Place.load(folder, "center")
+    known = Acquaintances(folder).all()
+    out.print("\n".join(fingerprints([place.pinned.coordinator, *known.values()])), markup=False, soft_wrap=True)
 
 
 @app.callback()

@@ -8,6 +8,7 @@ import math
 import os
 import shlex
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,8 @@ from tacit.daemon.party_file import FILE, LEDGER, DataSource, PartyFile, write_p
 from tacit.daemon.words import ledger_lines, policy_lines, spending_plot, study_lines, why_not
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.log import Log
+from tacit.federation.net.acquaintance import Acquaintances
+from tacit.federation.net.identity import Member
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.place import Invitation, Place, fingerprints
 from tacit.federation.net.station import Station, stop_on_signals
@@ -128,7 +131,7 @@ def opt_in(
 
       tacit party opt-in study.toml --runs 1
     """
-    _, consents = _opened(folder)
+    place, consents = _opened(folder)
     policy = PartyFile.read(folder).policy
     wanted = [_found(study, consents) for study in studies]
     for known in wanted:
@@ -136,12 +139,26 @@ def opt_in(
             raise PolicyRefusal(
                 f"your own policy forbids {known.read().name!r}: {reason}. Change {folder / FILE} first"
             )
+    others = {name: member for name, member in Acquaintances(folder).parties().items() if name != place.identity.name}
     for known in wanted:
-        consents.decide(known.digest, "in", runs)
+        named = known.read().federation.parties
+        company = {name: others[name] for name in (others if named is None else named) if name in others}
+        consents.decide(known.digest, "in", runs, {name: member.letter_key for name, member in company.items()})
         limit = study_policy(policy, replace(known, runs=runs)).budget.epsilon_per_study
         cost = f"at most epsilon {limit:.4g}" if math.isfinite(limit) else "no epsilon bounds what it costs"
         line = f"in: {known.read().name}, digest {known.digest}; {runs} runs, {cost}"
         out.print(line, markup=False, soft_wrap=True)
+        out.print("\n".join(_company_lines(company, named)), markup=False, soft_wrap=True)
+
+
+def _company_lines(company: Mapping[str, Member], named: Sequence[str] | None) -> list[str]:
+    """Whom a consent lets in, and who is missing."""
+    if not company:
+        return ["  no other party is known here yet, so nothing is added up: keep `tacit party serve` up, opt in again"]
+    missing = [name for name in named or () if name not in company]
+    lines = ["  you may be added up with these, and nobody else; compare them by telephone:"]
+    lines += [f"  {line}" for line in fingerprints(list(company.values()))]
+    return lines + ([f"  not known here yet: {', '.join(missing)}; opt in again when they are"] if missing else [])
 
 
 @app.command("opt-out")

@@ -5,10 +5,11 @@ The daemon writes studies as they are announced; the owner says yes or no on the
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tacit.errors import SettingError, StudyError, WireError
@@ -34,20 +35,29 @@ CREATE TABLE IF NOT EXISTS consent (
     state  TEXT NOT NULL,
     runs   INTEGER NOT NULL,
     time   REAL NOT NULL,
-    told   INTEGER NOT NULL
+    told   INTEGER NOT NULL,
+    company TEXT NOT NULL
 ) WITHOUT ROWID;
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """A study that this party knows of: `state` is "in", "out", or "" where nothing was said yet."""
+    """A study that this party knows of.
+
+    Attributes:
+        digest, text, seen: the study, and when it was first seen.
+        state: "in", "out", or "" where nothing was said yet.
+        runs: how many runs are allowed.
+        company: the names and public keys of those with whom the owner agreed to be added up.
+    """
 
     digest: str
     text: str
     seen: float
     state: str
     runs: int
+    company: Mapping[str, bytes] = field(default_factory=dict)
 
     def read(self) -> Study:
         """The study itself."""
@@ -120,12 +130,15 @@ class Consents:
             raise SettingError(f"no study {name!r} was announced to this party; known: {names}. Is it connected?")
         return found[0]
 
-    def decide(self, digest: str, state: str, runs: int = DEFAULT_RUNS) -> None:
-        """Write down what the owner said."""
+    def decide(
+        self, digest: str, state: str, runs: int = DEFAULT_RUNS, company: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Write down what the owner said, and with whom it agreed to be added up."""
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
-        row = (digest, state, runs, time.time())
-        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0)", row)
+        keys = json.dumps({name: key.hex() for name, key in (company or {}).items()}, sort_keys=True)
+        row = (digest, state, runs, time.time(), keys)
+        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?)", row)
 
     def changes(self) -> Sequence[Change]:
         """Consents that the coordinator was not told of yet; telling is this call's business."""
@@ -140,8 +153,15 @@ class Consents:
 
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[Known]:
         rows = self._database.execute(
-            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0) "
+            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(company, '{}') "
             f"FROM study LEFT JOIN consent ON consent.digest = study.digest {where}",
             values,
         )
-        return [Known(digest=d, text=text, seen=seen, state=state, runs=runs) for d, text, seen, state, runs in rows]
+        return [
+            Known(digest=d, text=text, seen=seen, state=state, runs=runs, company=_keys(company))
+            for d, text, seen, state, runs, company in rows
+        ]
+
+
+def _keys(company: str) -> dict[str, bytes]:
+    return {name: bytes.fromhex(key) for name, key in json.loads(company).items()}

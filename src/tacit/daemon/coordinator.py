@@ -10,7 +10,7 @@ from tacit import wire
 from tacit.daemon.joining import welcome
 from tacit.daemon.party import CONSENT
 from tacit.errors import TacitError, WireError
-from tacit.federation.net.exchange import keep_streams
+from tacit.federation.net.exchange import keep_streams, tell_members
 from tacit.federation.net.headquarters import Headquarters
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import read_letter, signed, write_letter
@@ -44,6 +44,7 @@ class CoordinatorDaemon:
             await self._link.subscribe(CLOCK, self._on_clock)
             await self._link.open(seconds=10.0)
             await keep_streams(self._link)
+            await tell_members(self._link, self._headquarters)
             self._journal.note("serving", server=self._headquarters.address.url)
             while not stop.is_set():
                 self._look()
@@ -94,6 +95,8 @@ class CoordinatorDaemon:
             self._journal.note("invitation-refused", invitation=invitation)
         if reply_to:
             await self._link.publish(reply_to, reply)
+        if member is not None:
+            await tell_members(self._link, self._headquarters)
 
     async def _on_clock(self, _: str, message: bytes, reply_to: str) -> None:
         name = message[:64].decode(errors="replace")

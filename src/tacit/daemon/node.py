@@ -14,17 +14,19 @@ from pathlib import Path
 from tacit import wire
 from tacit.daemon.node_process import ENGINE, PEER_CERTIFICATES, EngineProcess
 from tacit.errors import CenterError, SettingError, TacitError, WireError
+from tacit.federation.net.acquaintance import Acquaintances, decode_members
 from tacit.federation.net.certificate import make_own
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import Letter
 from tacit.federation.net.node_card import NodeCard, Peers, fingerprints_of
 from tacit.federation.net.place import Place, read_json
-from tacit.federation.net.station import CARD, NODE, PEERS, REFUSAL, Outgoing
+from tacit.federation.net.station import CARD, MEMBERS, NODE, PEERS, REFUSAL, Outgoing
 from tacit.secure.node import NodeServer
 from tacit.secure.share import N_NODES
 
 _LISTEN = "listen.json"
 _PEERS = "peers.json"
+_ENGINES = ("keep", "compute", "encrypt", "product", "forget")  # the requests that the node's engine serves
 
 
 def prepare_engine(folder: Path, listen: str | None) -> str:
@@ -41,7 +43,7 @@ def prepare_engine(folder: Path, listen: str | None) -> str:
 class NodeDesk:
     """What a center node does with letters that are believed."""
 
-    streams: tuple[str, ...] = ()
+    streams = (MEMBERS,)
 
     def __init__(self, place: Place, journal: Journal) -> None:
         if place.seat is None:
@@ -49,7 +51,8 @@ class NodeDesk:
         self._place = place
         self._seat = place.seat
         self._journal = journal
-        self._node = NodeServer(place.seat, home=place.folder)
+        self._acquaintances = Acquaintances(place.folder)
+        self._node = NodeServer(place.seat, home=place.folder, members=self._acquaintances.keys)
         self._card = _own_card(place)
         self._engine: EngineProcess | None = None
         self._session = ""
@@ -81,6 +84,11 @@ class NodeDesk:
                     return Outgoing(kind=PEERS, body=b"N")
                 case "node":
                     return Outgoing(kind=NODE, body=self._request(letter.body))
+                case "members":
+                    for member in self._acquaintances.learn(decode_members(letter.body)):
+                        self._journal.note(
+                            "pinned", member=member.name, role=member.role, fingerprint=member.fingerprint
+                        )
         except TacitError as error:
             self._journal.note("refused", kind=letter.kind, why=str(error))
             return Outgoing(kind=REFUSAL, body=wire.encode({"error": type(error).__name__, "why": str(error)}))
@@ -88,7 +96,7 @@ class NodeDesk:
 
     def _request(self, body: bytes) -> bytes:
         match wire.decode(body):
-            case {"ask": str(ask)} if ask in ("keep", "compute", "forget"):
+            case {"ask": str(ask)} if ask in _ENGINES:
                 if self._engine is None:
                     raise CenterError("this node's engine was not started; resume the study")
                 reply = self._engine.handle(body)
@@ -96,7 +104,7 @@ class NodeDesk:
                 reply = self._node.handle(body)
             case _:
                 raise WireError("a request that is none of a node's")
-        outcome = next(word for word in ("done", "refused", "broken") if word.encode() in reply[:20])
+        outcome = next(iter(told)) if isinstance(told := wire.decode(reply), dict) else ""
         self._journal.note("request", ask=ask, bytes=len(body), outcome=outcome)
         if outcome == "broken" and self._engine is not None:
             self._engine.kill()  # the next run begins a new session

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tacit import wire
 from tacit.errors import WireError
+from tacit.federation.net.acquaintance import Acquaintances
 from tacit.secure.engine import Engine, Link
 from tacit.secure.node import NodeServer
 
@@ -83,7 +84,7 @@ def main() -> None:
                 engines.append(Engine(link))  # waits for the peers
             return engines[0]
 
-        node = NodeServer(int(seat), home=Path(home), engine=engine)
+        node = NodeServer(int(seat), home=Path(home), engine=engine, members=Acquaintances(Path(home)).keys)
         while True:
             pipe.send_bytes(node.handle(pipe.recv_bytes()))
 

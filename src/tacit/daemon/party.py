@@ -5,14 +5,17 @@ Before the guard sees a question, all of this must hold, or the question is refu
 2. The question is of that study, by its method, and of a step of that method.
 3. Where the question has an argument by the name of one of the method's settings, it has the setting's value (of a
    calibration that is printed and promises nothing, the privacy settings alone).
-The guard then adds the party's own policy, with no more budget than the runs that were consented to cost.
+4. It is put to parties with whom the owner agreed to be added up, and to as many as the study's quorum says.
+The guard then adds the party's own policy, with no more budget than the runs that were consented to cost, and signs
+what it seals, for a sum within exactly those parties.
 """
 
 from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tacit import wire
@@ -20,20 +23,22 @@ from tacit.daemon.consent import FILE as CONSENT_FILE
 from tacit.daemon.consent import Consents, Known
 from tacit.daemon.party_file import FILE, LEDGER, PartyFile
 from tacit.errors import DataError, PolicyRefusal, Refused, TacitError, UserError, WireError
-from tacit.federation.guard import Guard
+from tacit.federation.guard import Bond, Guard
 from tacit.federation.log import Log
 from tacit.federation.message import Question, question_digest
+from tacit.federation.net.acquaintance import Acquaintances, decode_members
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import Letter
 from tacit.federation.net.offer import Offer
 from tacit.federation.net.place import Place
-from tacit.federation.net.station import ANSWER, ASK, HELLO, REFUSAL, SPENT, STUDY, Outgoing
+from tacit.federation.net.station import ANSWER, ASK, HELLO, MEMBERS, REFUSAL, SPENT, STUDY, Outgoing
 from tacit.federation.policy import Policy
 from tacit.methods import Method
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.studies.request import PRIVACY_KEYS
 from tacit.studies.study import Study
+from tacit.wire import Value
 
 CONSENT = "consent"
 
@@ -52,7 +57,7 @@ class _Open:
 class PartyDesk:
     """What a party does with letters that are believed. All of it runs in one thread."""
 
-    streams = (ASK, STUDY)
+    streams = (ASK, STUDY, MEMBERS)
 
     def __init__(self, place: Place, journal: Journal) -> None:
         self._place = place
@@ -60,6 +65,7 @@ class PartyDesk:
         self._consents = Consents(place.folder / CONSENT_FILE)
         self._ledger = Ledger(place.folder / LEDGER)
         self._log = Log(self._ledger, place.identity.name)
+        self._acquaintances = Acquaintances(place.folder)
         self._open: dict[str, _Open] = {}
         self._file: tuple[object, PartyFile] | None = None
         self._party_file()  # whatever is wrong with it is told at the start
@@ -88,6 +94,8 @@ class PartyDesk:
             match letter.kind:
                 case "study":
                     self._keep_study(letter)
+                case "members":
+                    self._meet(letter)
                 case "hello":
                     return self._card(letter)
                 case "spent":
@@ -116,12 +124,23 @@ class PartyDesk:
         if self._consents.add(offer):
             self._journal.note("study-announced", study=offer.digest, name=offer.name)
 
+    def _meet(self, letter: Letter) -> None:
+        for member in self._acquaintances.learn(decode_members(letter.body)):
+            self._journal.note("pinned", member=member.name, role=member.role, fingerprint=member.fingerprint)
+
     def _card(self, letter: Letter) -> Outgoing:
         opened = self._opened(letter.study, look_again=True)
         guard = opened.guard
-        guard.policy.check_question(guard.name, opened.method.name, guard.table)
+        with _in_neutral_words(self._journal):
+            guard.policy.check_question(guard.name, opened.method.name, guard.table)
         self._journal.note("ready", study=letter.study, name=opened.study.name)
-        body = wire.encode({"n_records": guard.table.n_records, "schema": guard.table.schema.digest()})
+        accepts: list[Value] = [*sorted(opened.known.company)]
+        card: dict[str, Value] = {
+            "n_records": guard.table.n_records,
+            "schema": guard.table.schema.digest(),
+            "accepts": accepts,
+        }
+        body = wire.encode(card)
         return Outgoing(kind=HELLO, body=body)
 
     def _spent(self, letter: Letter) -> Outgoing:
@@ -138,15 +157,34 @@ class PartyDesk:
             opened = self._opened(letter.study)
             question = Question.decode(letter.body)
             _check_question(question, letter, opened)
+            bond = self._bond(letter, opened)
         except (Refused, WireError) as refusal:
             self._log.append("refused", question=digest, study=letter.study, why=str(refusal))
             raise refusal if isinstance(refusal, Refused) else PolicyRefusal(str(refusal)) from refusal
-        answer = opened.guard.answer(letter.body, self._place.pinned.seal_keys)
+        with _in_neutral_words(self._journal):
+            answer = opened.guard.answer(letter.body, self._place.pinned.seal_keys, bond)
         self._journal.note(
             "answered", study=opened.study.name, run=question.run, step=question.step, round=letter.round,
             question=digest, bytes=len(answer),
         )  # fmt: skip
         return answer
+
+    def _bond(self, letter: Letter, opened: _Open) -> Bond:
+        """With whom this answer may be added up: whom the question names, if the owner accepted all of them."""
+        own = self._place.member
+        accepted = {**opened.known.company, own.name: own.letter_key}
+        strangers = [name for name in letter.company if name not in accepted]
+        if strangers or own.name not in letter.company:
+            who = strangers[0] if strangers else own.name
+            raise PolicyRefusal(
+                f"the question would add it up with {who!r}, whom its owner has not accepted; let it opt in again"
+                if strangers
+                else f"the question is not put to {who!r}"
+            )
+        company = {name: accepted[name] for name in letter.company}
+        asked = opened.study.federation
+        least = asked.quorum or len(asked.parties or ()) or 1
+        return Bond(company=company, sign=self._place.identity.sign, least=least)
 
     # --- studies under way -------------------------------------------------------------------------------------------
 
@@ -161,7 +199,7 @@ class PartyDesk:
             raise PolicyRefusal(f"its owner opted out of study {known.read().name!r}")
         file = self._party_file()
         opened = self._open.get(digest)
-        stamp = (file.data.stamp(), file, known.runs)
+        stamp = (file.data.stamp(), file, known.runs, known.company)
         if opened is None or (look_again and opened.stamp[:1] != stamp[:1]) or opened.stamp[1:] != stamp[1:]:
             opened = self._open_study(known, file, stamp)
             self._open[digest] = opened
@@ -221,6 +259,19 @@ def _same(value: object, wanted: bool | int | float | str) -> bool:
     if isinstance(value, bool | int | float) and isinstance(wanted, bool | int | float):
         return math.isclose(value, wanted, rel_tol=1e-12) or value == wanted
     return value == wanted
+
+
+@contextmanager
+def _in_neutral_words(journal: Journal) -> Iterator[None]:
+    """A policy's own words may tell of the table, such as that it is small: they stay in the party's own logs."""
+    try:
+        yield
+    except PolicyRefusal as refusal:
+        journal.note("policy-refused", why=str(refusal))
+        raise PolicyRefusal(
+            "its policy does not allow this (the method, a column, how exact or how large a sum is, or too few "
+            "records); its owner sees which in its log"
+        ) from refusal
 
 
 def _refusal(error: str, why: str) -> Outgoing:

@@ -13,7 +13,7 @@ from tacit.errors import WireError
 from tacit.privacy.event import Event, from_json, to_json
 from tacit.wire import Value
 
-Kind = Literal["noised", "sealed", "kept", "encrypted", "public", "disclosed"]
+Kind = Literal["noised", "sealed", "kept", "encrypted", "relayed", "public", "disclosed"]
 
 
 @dataclass(frozen=True, kw_only=True)

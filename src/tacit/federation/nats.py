@@ -46,6 +46,7 @@ class Line:
     def __init__(self, headquarters: Headquarters, journal: Journal | None = None) -> None:
         self.headquarters = headquarters
         self.exchange = Exchange(headquarters, journal)
+        self._center: RemoteCenter | None = None
         self._loop = BackgroundLoop()
         try:
             self._loop.run(self.exchange.open())
@@ -58,7 +59,8 @@ class Line:
         return self._loop.run(self.exchange.send(post))
 
     def announce(self, offer: Offer) -> None:
-        """Make a study known to every party, now and later."""
+        """Make a study, and who belongs, known to every party, now and later."""
+        self._loop.run(self.exchange.introduce())
         self._loop.run(self.exchange.announce(offer.encode(), offer.digest))
 
     def offers(self) -> list[Offer]:
@@ -67,7 +69,10 @@ class Line:
 
     def center(self) -> RemoteCenter:
         """The federation's center."""
-        return RemoteCenter(self.send, self.headquarters.pinned.center, self.headquarters.center_turn)
+        if self._center is None:
+            nodes = self.headquarters.pinned.center
+            self._center = RemoteCenter(self.send, nodes, self.headquarters.center_turn)
+        return self._center
 
     def close(self) -> None:
         """Close the connection."""
@@ -125,19 +130,21 @@ class NatsEngine:
         deadline = time.monotonic() + wanted.seconds
         states = dict.fromkeys(wanted.asked, "no reply")
         cards: dict[str, Card] = {}
+        accepted: dict[str, frozenset[str]] = {}
         while open_ := [name for name in wanted.asked if name not in cards]:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
             started = time.monotonic()
             for name, letter in self._call(HELLO, open_, min(left, _GREETING_SECONDS)).items():
-                told = self._told(name, letter, cards)
+                told = self._told(name, letter, cards, accepted)
                 if told != states[name] and on_state is not None:
                     on_state(name, told)
                 states[name] = told
             if len(cards) < len(wanted.asked):
                 pause = min(0.5, deadline - time.monotonic()) - (time.monotonic() - started)
                 time.sleep(max(0.0, pause))
+        states |= leave_strangers(cards, accepted)
         self._cards = {name: cards[name] for name in sorted(cards)}
         absent = {name: state for name, state in states.items() if name not in cards}
         if len(cards) < wanted.quorum:
@@ -152,31 +159,36 @@ class NatsEngine:
         """The answers of those parties that gave one in time; parties seal to the keys that they pinned, not `keys`.
 
         Raises:
-            Refused: if a party said no; `lost` names every party without an answer.
+            Refused: if a party said no, and the question needs it; `lost` names every party without an answer.
         """
         self._round += 1
+        question = Question.decode(message)
         post = Post(
             kind=ASK,
             bodies=dict.fromkeys(parties, message),
             reference=question_digest(message),
             study=self._offer.digest,
-            run=Question.decode(message).run,
+            run=question.run,
             round=self._round,
+            company=tuple(sorted(parties)),
             seconds=self._offer.deadline_seconds,
             look_back=self._look_back,
         )
+        self._line.center().note_asked(post.reference, post.company)
         letters = self._line.send(post)
         no_word = f"no answer within {self._offer.deadline_seconds:g} s"
         self.lost = {name: no_word for name in parties if name not in letters}
         refusals = {name: _refusal(name, letter) for name, letter in letters.items() if letter.kind == REFUSAL}
         self.lost |= {name: str(refusal) for name, refusal in refusals.items()}
-        if refusals:
-            raise next(iter(refusals.values()))
-        for name, letter in list(letters.items()):
-            if not _is_answer(name, post.reference, letter.body):
+        answers = {name: letter.body for name, letter in letters.items() if name not in refusals}
+        for name, body in list(answers.items()):
+            if not _is_answer(name, post.reference, body):
                 self.lost[name] = "it sent something that is no answer to the question"
-                del letters[name]
-        return {name: letter.body for name, letter in letters.items()}
+                del answers[name]
+        quorum = question.arguments.get("quorum")
+        if refusals and not (isinstance(quorum, int) and len(answers) >= quorum):
+            raise next(iter(refusals.values()))
+        return answers
 
     def spent(self, study: str, delta: float) -> dict[str, float]:
         """The epsilon that each party has spent in `study`, as far as it tells within a few seconds."""
@@ -192,15 +204,16 @@ class NatsEngine:
         post = Post(kind=kind, bodies=dict.fromkeys(names, body), study=self._offer.digest, seconds=seconds)
         return self._line.send(post)
 
-    def _told(self, name: str, letter: Letter, cards: dict[str, Card]) -> str:
-        """A party's state in a word or sentence; its card, if it takes part, goes into `cards`."""
+    def _told(self, name: str, letter: Letter, cards: dict[str, Card], accepted: dict[str, frozenset[str]]) -> str:
+        """A party's state in a word or sentence; if it takes part, its card and whom it accepts are kept."""
         if letter.kind == REFUSAL:
             return str(_refusal(name, letter))
         match _decoded(letter.body):
-            case {"n_records": int(n_records), "schema": str(digest)} if n_records > 0:
+            case {"n_records": int(n_records), "schema": str(digest), "accepts": list(names)} if n_records > 0:
                 if digest != self._schema.digest():
                     return "it reads the study's schema in another way; use the same release"
                 cards[name] = Card(name=name, n_records=n_records)
+                accepted[name] = frozenset(str(other) for other in names)
                 return "ready"
         return "it sent a card that cannot be read; use the same release"
 
@@ -245,6 +258,18 @@ def connect(
     except BaseException:
         line.close()
         raise
+
+
+def leave_strangers(cards: dict[str, Card], accepted: Mapping[str, frozenset[str]]) -> dict[str, str]:
+    """Take out of `cards` whom others have not accepted, until all that are left accept each other; and say why."""
+    left: dict[str, str] = {}
+    while True:
+        strange = {name: [other for other in cards if name not in accepted[other] | {other}] for name in cards}
+        name = max(sorted(cards), key=lambda one: len(strange[one]), default="")
+        if not name or not strange[name]:
+            return left
+        left[name] = f"{', '.join(strange[name])} did not accept it yet; let them opt in again"
+        del cards[name]
 
 
 def wanted_of(offer: Offer, headquarters: Headquarters, wait: float | None = None) -> Wanted:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
-from tacit.federation.reply import Disclosed, Encrypted, Kept, Reply, Sealed
+from tacit.federation.reply import Disclosed, Encrypted, Kept, Relayed, Reply, Sealed
 from tacit.privacy.event import Composed, Event, NotPrivate, Repeated
 from tacit.privacy.ledger import Budget
 
@@ -65,7 +65,8 @@ class Policy:
         if not (why := _not_private(reply.event)):
             return
         if method in self.not_private:
-            if isinstance(reply, Sealed | Kept | Encrypted) and reply.exact and n_records < self.min_records_exact:
+            hidden = isinstance(reply, Sealed | Kept | Encrypted | Relayed) and reply.exact
+            if hidden and n_records < self.min_records_exact:
                 raise PolicyRefusal(
                     f"party {party!r} gives exact statistics of {self.min_records_exact} records or more, and has "
                     f"fewer; leave it out, or let it lower min_records_exact"

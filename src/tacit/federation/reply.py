@@ -87,6 +87,21 @@ class Encrypted:
 
 
 @dataclass(frozen=True)
+class Relayed:
+    """Letters to others in a protocol between parties, each sealed for its reader: the coordinator carries them.
+
+    Attributes:
+        value: the letters, and public keys to seal answers to.
+        event: what all that the protocol opens costs, with its first letters; `Free` with the later ones.
+        exact: whether the protocol opens an exact statistic; see `Sealed`.
+    """
+
+    value: Values
+    event: Event
+    exact: bool = False
+
+
+@dataclass(frozen=True)
 class Public:
     """A function of the study and of earlier public values only, never of a record."""
 
@@ -111,4 +126,4 @@ class Disclosed:
         return NotPrivate(why=self.why)
 
 
-Reply = Noised | Sealed | Kept | Encrypted | Public | Disclosed
+Reply = Noised | Sealed | Kept | Encrypted | Relayed | Public | Disclosed

@@ -27,8 +27,8 @@ KEPT_BITS = 40  # fraction bits of what the center keeps
 _HEADROOM = 6  # bits by which a kept gradient may exceed 1
 _MOST_BITS = OPENED_BITS  # no part of a mean gradient exceeds sqrt 2, and no addend 2**62
 _CONDITION_BITS = 12  # a condition number of 4096 is had at once, one of a million by further blocks of steps
-_REFINEMENTS = 5
-_REFINEMENT_STEPS = 4
+_REFINEMENTS = 3  # blocks of
+_REFINEMENT_STEPS = (8, 12, 16)  # steps; every number of them is a program that is compiled once
 _RESIDUAL = 1e-5  # of an inverse: it leads the way to the optimum, and tells standard errors
 
 
@@ -89,10 +89,10 @@ class CenterFit(SecureFit):
         self._accepted = (self._point, float(np.linalg.norm(step)))
         return step
 
-    def peak(self, point: Floats) -> Peak:
+    def peak(self, point: Floats, shortfall: float) -> Peak:
         """Ask for the true curvature at a point near the optimum; open the Newton step and variances."""
         self.ask_with_curvature(point)
-        self._invert_curvature()
+        self._invert_curvature(shortfall)
         return self.peak_here()
 
     def peak_here(self) -> Peak:
@@ -112,20 +112,27 @@ class CenterFit(SecureFit):
         with suppress(CenterError):  # of a center that is gone
             self.parties.forget()
 
-    def _invert_curvature(self) -> None:
-        """With two classes the inverse of the bound is near enough to start from: the condition does not matter."""
-        if not (self._invert() if len(self.shape) > 1 else self._refine()):
+    def _invert_curvature(self, shortfall: float) -> None:
+        """With two classes the inverse of the bound is near enough to start from: the condition does not matter.
+
+        The curvature is at least 1 / shortfall of its bound, and every step of Newton and Schulz squares 1 minus that.
+        """
+        enough = math.log2(shortfall * math.log(10 / _RESIDUAL))
+        n_steps = next((n for n in _REFINEMENT_STEPS if n >= enough), _REFINEMENT_STEPS[-1])
+        if not (self._invert() if len(self.shape) > 1 else self._refine(n_steps)):
             # While the bound has an inverse: the curvature vanishes where probabilities are 0 or 1.
             raise explain_separable(self.problem)
 
     def _invert(self) -> bool:
         """Steps that suffice for a moderate condition, then blocks of further ones; whether the inverse has settled."""
         opened = self.parties.compute("invert", tolerance=_RESIDUAL, condition_bits=_CONDITION_BITS)
-        return bool(opened["residual_ok"] > 0) or self._refine()
+        return bool(opened["residual_ok"] > 0) or self._refine(_REFINEMENT_STEPS[0])
 
-    def _refine(self) -> bool:
-        settings = {"tolerance": _RESIDUAL, "n_steps": _REFINEMENT_STEPS}
-        blocks = (self.parties.compute("refine", **settings)["residual_ok"] for _ in range(_REFINEMENTS))
+    def _refine(self, n_steps: int) -> bool:
+        blocks = (
+            self.parties.compute("refine", tolerance=_RESIDUAL, n_steps=n_steps)["residual_ok"]
+            for _ in range(_REFINEMENTS)
+        )
         return any(block > 0 for block in blocks)
 
     def _gradient_bits(self, point: Floats) -> int:

@@ -34,6 +34,7 @@ masked number and against bounded adversaries only: the guarantee towards inside
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import cache
@@ -47,7 +48,7 @@ from tacit.data.table import Table
 from tacit.errors import NotConverged, SettingError, WireError
 from tacit.federation.federation import Federation
 from tacit.federation.relay import Sessions, ask_each
-from tacit.federation.reply import Noised
+from tacit.federation.reply import Relayed
 from tacit.federation.step import step
 from tacit.methods.averaging import SLACK, Plan, default_l2
 from tacit.methods.curator_lattice import event_for, lattice_for, noise_epsilon
@@ -75,7 +76,7 @@ _KEYS: Sessions[PrivateKey] = Sessions()  # of parties that were first in some r
 
 
 @step("curator-averaging/join", version=1)
-def join(table: Table, *, rng: Rng, plan: Mapping[str, Any], session: str, place: int, key_bits: int) -> Noised:
+def join(table: Table, *, rng: Rng, plan: Mapping[str, Any], session: str, place: int, key_bits: int) -> Relayed:
     """Fit this party's classifier, take a place in the protocol, and pay for all that will be opened."""
     own = Plan(**plan)
     own.check(table)
@@ -94,16 +95,17 @@ def join(table: Table, *, rng: Rng, plan: Mapping[str, Any], session: str, place
         key = _KEYS.get_or_open(table, f"{key_bits} bits", lambda: PrivateKey.generate(key_bits, rng=rng))
         member = FirstMember(terms.first, terms, contribution, rng=rng, key=key)
     _MEMBERS.open(table, session, member)
-    return Noised(value={"hello": member.hello()}, event=event_for(own.epsilon, own.delta, paper=own.paper))
+    event = event_for(own.epsilon, own.delta, paper=own.paper)
+    return Relayed(value={"hello": member.hello()}, event=event, exact=math.isinf(own.epsilon))
 
 
 @step("curator-averaging/letters", version=1)
-def letters(table: Table, *, rng: Rng, session: str, message: bytes) -> Noised:
+def letters(table: Table, *, rng: Rng, session: str, message: bytes) -> Relayed:
     """Take a delivery of letters and answer with this party's own; the run was paid for when the party joined it."""
     answer = _MEMBERS.get(table, session).receive(message)
     if not Outgoing.decode(answer).awaits:
         _MEMBERS.close(table, session)
-    return Noised(value={"message": answer}, event=Free())
+    return Relayed(value={"message": answer}, event=Free())
 
 
 class CuratorAveraging(Method):

@@ -34,26 +34,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.data.schema import Schema
-from tacit.data.table import Table
 from tacit.errors import SettingError
-from tacit.federation.federation import Federation, Opened
+from tacit.federation.federation import Federation
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton_interval import interval
+from tacit.methods.newton_neighbour import worst_pair
 from tacit.methods.newton_rule import Outlook, Rules, default_rules, outlook
 from tacit.methods.newton_solve import Equation, Solved, denoised, exact_solution
 from tacit.methods.newton_sum import MOST_RECORDS, Plan, party_moments, party_responses, release_event
 from tacit.methods.noisy_gradient import Plan as GradientPlan
 from tacit.methods.public_model import linear_model
-from tacit.methods.quadratic_sum import statistics
 from tacit.methods.setting import check_choice, check_colluders, check_l2, check_privacy, required_radius
 from tacit.methods.start_check import Evidence, start_notices
 from tacit.privacy.accounting import epsilon_of, guarantee_of
@@ -139,7 +139,7 @@ class PrivateNewton(Method):
         return type(self)(**self.get_params() | {"epsilon": epsilon, "delta": delta})
 
     def _mu(self, delta: float) -> float:
-        return math.inf if math.isinf(self.epsilon) else gaussian_mu(self.epsilon, delta) / _UP
+        return math.inf if math.isinf(self.epsilon) else _largest_mu(self.epsilon, delta)
 
     @property
     def _known_delta(self) -> float:
@@ -312,36 +312,8 @@ class PrivateNewton(Method):
 
     @classmethod
     def worst_neighbours(cls) -> list[Neighbours]:
-        """A record turned so that t and A move together as far as they go; and one that a confident start tells apart.
-
-        Without colluders the opened sums hold no more noise than is claimed.
-        """
-        two = Schema.of_arrays(2, ["0", "1"], norm_bound=1.0)
-
-        def party(angle: float, label: int, length: float = 1.0) -> Table:
-            row = [[length * math.cos(angle), length * math.sin(angle)]]
-            return Table.from_arrays(np.array(row), np.array([label]), two)
-
-        # With two records the rule's constant is c = 1. Rows at a right angle and opposite labels then make t and A
-        # move as far as they go together: (x, c) and -(x', c) are 120 degrees apart.
-        a = 0.8  # mirrored across, about where responses to a start of length 4 are furthest apart
-        shared = {"fit_intercept": False, "colluders": 0}
-        start = {"coef": [[4.0, 0.0]], "intercept": [0.0]}
-        quiet = party(0.0, 1, 0.0)
-        turned = Neighbours(
-            label="a turned record",
-            first={"a": party(0.0, 1), "b": quiet},
-            second={"a": party(math.pi / 2, 0), "b": quiet},
-            settings=shared | {"rounds": 0},
-            score=_moments_apart(party(0.0, 1), party(math.pi / 2, 0)),
-        )
-        mirrored = Neighbours(
-            label="either side of a confident start",
-            first={"a": party(a, 1), "b": quiet},
-            second={"a": party(math.pi - a, 0), "b": quiet},
-            settings=shared | {"rounds": 1, "start": start},
-        )
-        return [turned, mirrored]
+        """A record on either side of a confident start, which moves every release nearly as far as is claimed."""
+        return [worst_pair()]
 
     # --- scikit-learn's conventions, with a model among the settings -------------------------------------------------
 
@@ -370,23 +342,9 @@ class PrivateNewton(Method):
         return dataclasses.replace(facts, settings={**facts.settings, "start": plain})
 
 
-def _moments_apart(first: Table, second: Table) -> Callable[[Any, list[Opened]], float]:
-    """What tells two records apart best: their opened moments along the line from one to the other."""
-    plan = Plan(
-        mu_moments=1.0,
-        mu_response=1.0,
-        rounds=0,
-        relation="replace-one",
-        n_largest=1,
-        n_parties=2,
-        colluders=0,
-        n_features=first.n_columns,
-        n_classes=2,
-        radius=1.0,
-        constant=1.0,
-    )
-    line = plan.pack(*statistics(first, plan.constant)) - plan.pack(*statistics(second, plan.constant))
-    return lambda _, seen: float(line @ np.asarray(seen[0], dtype=np.float64))
+@lru_cache(maxsize=64)
+def _largest_mu(epsilon: float, delta: float) -> float:
+    return gaussian_mu(epsilon, delta) / _UP
 
 
 def _gradient_plan(plan: Plan) -> GradientPlan:

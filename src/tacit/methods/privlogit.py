@@ -47,6 +47,7 @@ from tacit.errors import NotConverged, SettingError
 from tacit.federation.federation import Federation
 from tacit.methods.center_fit import CenterFit, LocalFit
 from tacit.methods.method import Learned, Method
+from tacit.methods.public_model import linear_model
 from tacit.methods.secure_fit import MOST_PARAMETERS, Peak, SecureFit, choose_units, learned_from_peak
 from tacit.methods.secure_statistic import STEPS_OPENED, SUMS_OPENED, register_questions
 from tacit.methods.setting import check_choice, check_l2, check_whole
@@ -78,8 +79,8 @@ class PrivLogit(Method):
         tol: the relative error of the coefficients that is aimed at.
         max_rounds: the most points that are asked about; None allows 200, or 2,000 without acceleration.
         fit_intercept: whether to learn an intercept, which is not penalised.
-        start: a public model to start from: coefficients and then the intercept, a row for each class if there are
-            more than two; None starts at 0. A start that is worse than 0 is dropped.
+        start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept); None
+            starts at 0. A start that is worse than 0 is dropped.
         standard_errors: whether to ask for the curvature at the optimum, for standard errors and a last Newton step.
     """
 
@@ -96,7 +97,7 @@ class PrivLogit(Method):
         tol: float = 1e-8,
         max_rounds: int | None = None,
         fit_intercept: bool = True,
-        start: npt.ArrayLike | None = None,
+        start: object | None = None,
         standard_errors: bool = True,
     ) -> None:
         self.l2 = l2
@@ -157,7 +158,7 @@ class PrivLogit(Method):
                 f"more by max_rounds, or {way_out}"
             )
         # 3. The true curvature there: a Newton step and standard errors.
-        phi, peak, n_peaks = self._finish(fit, ascent.point) if with_errors else (ascent.point, None, 0)
+        phi, peak, n_peaks = self._finish(fit, ascent) if with_errors else (ascent.point, None, 0)
         self.n_compared_: int = ascent.n_compared
         self.n_rejected_: int = ascent.n_rejected
         self.iterates_: Floats = np.stack(
@@ -169,21 +170,24 @@ class PrivLogit(Method):
         zero = np.zeros(fit.size)
         if self.start is None:
             return zero
-        start = np.asarray(self.start, dtype=np.float64)
-        if start.shape != fit.shape or not np.isfinite(start).all():
-            raise SettingError(f"start has shape {start.shape}; it must be finite and of shape {fit.shape}")
-        if len(fit.shape) > 1:
-            start = start - start.mean(axis=0)
+        model = linear_model(self.start, fit.parties.schema, "start")
+        if not self.fit_intercept and np.any(model.intercept_ != 0):
+            raise SettingError("start has an intercept and fit_intercept = False; allow one, or leave it out")
+        columns = [model.coef_, model.intercept_] if self.fit_intercept else [model.coef_]
+        theta = np.column_stack(columns)
+        # With more than two classes the search stays among parameters that sum to zero over them.
+        start = (theta - theta.mean(axis=0) if len(theta) > 1 else theta).reshape(fit.shape)
         fit.ask(zero)
         fit.accept()
         point = fit.units.plan.phi(start).ravel()
         fit.ask(point)
         return point if fit.is_better() else zero
 
-    def _finish(self, fit: SecureFit, point: Floats) -> tuple[Floats, Peak, int]:
+    def _finish(self, fit: SecureFit, ascent: Ascent) -> tuple[Floats, Peak, int]:
         """Newton steps, nearly always one, until what is left is within `tol` and standard errors are settled."""
+        point = ascent.point
         for n_peaks in range(1, _MOST_PEAKS + 1):
-            peak = fit.peak(point)
+            peak = fit.peak(point, ascent.shortfall)
             point = point + peak.step
             length = float(np.linalg.norm(peak.step)) / max(float(np.linalg.norm(point)), 2.0**-10)
             if length <= 3 * _NEAR:

@@ -108,8 +108,11 @@ class SecureFit(ABC):
         """Accept the point asked about last, and tell its step."""
 
     @abstractmethod
-    def peak(self, point: Floats) -> Peak:
-        """Ask for the true curvature at a point near the optimum; the Newton step and variances there."""
+    def peak(self, point: Floats, shortfall: float) -> Peak:
+        """Ask for the true curvature at a point near the optimum; the Newton step and variances there.
+
+        By how much the curvature falls short of its bound, at most, is known from the ascent.
+        """
 
     def __init__(self, parties: Federation, questions: Questions, units: Units) -> None:
         plan = units.plan

@@ -54,7 +54,7 @@ class SumFit(SecureFit):
         self._accepted_likelihood = self._likelihood
         return self._flat(cho_solve(self._factor, self._gradient))
 
-    def peak(self, point: Floats) -> Peak:
+    def peak(self, point: Floats, shortfall: float) -> Peak:
         """Open the true curvature at a point near the optimum."""
         opened = self.parties.sum(
             self.questions.open_curvature,

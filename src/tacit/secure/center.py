@@ -14,6 +14,10 @@ Cost      one message from each party to each node, one back; additions modulo 2
 Paper     replicated secret sharing as in Araki et al. 2016 and ABY3 (Mohassel and Rindal 2018); two nodes: Cheetah
           (Huang et al. 2022)
 
+Between organisations every party signs what it seals, and signs with it the names and keys of all to whom the question
+was put. A node that knows the parties' keys adds up nothing that is not signed, and nobody with others than those. So
+whoever relays the envelopes can neither invent parties nor speak for real ones.
+
 A node sums a context once: a second request is answered only if it names the same parties. Otherwise the difference
 of two sums would show one party's addend with that party's noise alone. For the same reason a program runs on the same
 values with one set of public arguments only.
@@ -92,13 +96,18 @@ class MessageCenter(ABC):
     def exchange(self, requests: Sequence[bytes]) -> list[bytes]:
         """Give one message to each node, and return their answers."""
 
+    def asked(self, context: str) -> Sequence[str] | None:
+        """All parties to whom the question was put, for nodes that know whom each of them agreed to; else None."""
+        return None
+
     def open_sum(self, context: str, envelopes: Envelopes) -> Ints:
         """The sum over the parties of what they sealed for `context`.
 
         Raises:
             CenterError: if a node refuses, if the nodes disagree, or if the sum leaves 64 bits.
         """
-        replies = self._ask([{"ask": "sum", "context": context, "envelopes": own} for own in self._sorted(envelopes)])
+        request = {"ask": "sum", "context": context, "company": self._company(context)}
+        replies = self._ask([{**request, "envelopes": own} for own in self._sorted(envelopes)])
         return join_all([_words(reply.get("words")) for reply in replies])
 
     def keep(self, run: str, name: str, context: str, envelopes: Envelopes, shape: tuple[int, ...]) -> None:
@@ -108,6 +117,7 @@ class MessageCenter(ABC):
             CenterError: if a party sealed its part for something else than `name`, or a node refuses otherwise.
         """
         request: dict[str, Value] = {"ask": "keep", "run": run, "name": name, "context": context, "shape": list(shape)}
+        request["company"] = self._company(context)
         self._ask([{**request, "envelopes": own} for own in self._sorted(envelopes)])
 
     def compute(self, run: str, program: str, **public: Value) -> dict[str, Floats]:
@@ -147,6 +157,7 @@ class MessageCenter(ABC):
             CenterError: if a node refuses or is gone, or if a party sent something else.
         """
         request: dict[str, Value] = {"ask": "product", "run": run, "context": context, **vars(form)}
+        request["company"] = self._company(context)
         sealed: list[dict[str, Value]] = [{} for _ in self.keys]
         sealed[ADDS] = dict(envelopes)
         step = self._ask([{**request, "envelopes": own} for own in sealed])[DECRYPTS].get("step")
@@ -190,6 +201,10 @@ class MessageCenter(ABC):
         if refusals:  # the reason of who would not, before that of who could then not go on
             raise CenterError(refusals.get("refused") or refusals["followed"])
         return answers
+
+    def _company(self, context: str) -> Value:
+        asked = self.asked(context)
+        return None if asked is None else [*sorted(asked)]
 
     def _sorted(self, envelopes: Envelopes) -> list[dict[str, Value]]:
         n_nodes = len(self.keys)

@@ -3,11 +3,11 @@
 `handle` takes one message and returns one, bytes to bytes, whatever carries them. Requests and replies:
 
     {ask: "keys"}                                          -> {index, n_nodes, key}
-    {ask: "sum", context, envelopes}                       -> {words}            this node's share of the sum
-    {ask: "keep", run, name, context, envelopes, shape}    -> {}
+    {ask: "sum", context, envelopes, company}              -> {words}            this node's share of the sum
+    {ask: "keep", run, name, context, envelopes, company, shape} -> {}
     {ask: "compute", run, program, public}                 -> {opened}           its shares of what the program opens
     {ask: "encrypt", run, n_parties}                       -> {key, n_features} from node 0, {matrix} from node 1
-    {ask: "product", run, context, envelopes, form}        -> {step} from node 0 (form: n_vectors, fraction_bits)
+    {ask: "product", run, context, envelopes, company, form} -> {step} from node 0 (form: n_vectors, fraction_bits)
     {ask: "forget", run}                                   -> {}
     {ask: "status"}                                        -> {n_kept, n_compiled}
 
@@ -30,7 +30,7 @@ from nacl.public import PrivateKey
 from tacit import wire
 from tacit.errors import CenterError, TacitError, WireError
 from tacit.secure.engine import Engine, Task
-from tacit.secure.envelope import OPEN, Label, unseal, unseal_message
+from tacit.secure.envelope import OPEN, Label, company_digest, unseal, unseal_message
 from tacit.secure.memory import Memory
 from tacit.secure.product import ADDS, USE, Form, ProductNode, Terms
 from tacit.secure.program import find_program
@@ -38,6 +38,8 @@ from tacit.secure.share import N_NODES, Shared, Words, add, parts_held
 from tacit.wire import Value
 
 T = TypeVar("T")
+Company = Sequence[str] | None
+"""The names of all to whom a question was put; None where nobody signs."""
 
 
 class EngineFailed(CenterError):
@@ -56,6 +58,40 @@ class Kept:
     origin: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Wanted:
+    """What the envelopes of one sum must say: which question, for what use, and to whom it was put."""
+
+    context: str
+    use: str
+    company: Company
+
+    def check(self, label: Label, party: str, n_parties: int) -> None:
+        """Refuse what a party sealed for something else, or for more parties than are there."""
+        if (label.context, label.party) != (self.context, party):
+            raise CenterError(f"the envelope of party {party!r} belongs to another question or party")
+        if label.use != self.use:
+            wanted = "for opening" if self.use == OPEN else f"as {self.use!r}"
+            raise CenterError(f"party {party!r} sealed its part as {label.use!r}, not {wanted}")
+        if label.n_parties > n_parties:
+            raise CenterError(
+                f"party {party!r} lets a sum over {label.n_parties} parties be opened; {n_parties} are in it"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Signers:
+    """Who must have signed the envelopes of a sum, with which keys, and for a sum within which company."""
+
+    keys: Mapping[str, bytes]
+    digest: str
+
+    def check(self, label: Label) -> None:
+        """Refuse what a party did not seal for a sum within this company."""
+        if self.keys and label.company != self.digest:
+            raise CenterError(f"party {label.party!r} did not agree to be added up with all to whom the question went")
+
+
 class NodeServer:
     """One node: its key, what it has agreed to, what runs keep with it, and its side of the engine."""
 
@@ -66,6 +102,7 @@ class NodeServer:
         n_nodes: int = N_NODES,
         home: Path | None = None,
         engine: Callable[[], Engine] | None = None,
+        members: Callable[[], Mapping[str, bytes]] | None = None,
     ) -> None:
         """A node without a program yet.
 
@@ -75,6 +112,9 @@ class NodeServer:
             home: a folder that only this node can read, for its key and what it has agreed to; without one it starts
                 afresh each time.
             engine: gives the engine, when the first program is to be run.
+            members: gives the parties' names and the public keys of their signatures, as this node pinned them; it then
+                adds up nothing that they did not sign, and only those together who agreed to it. Without it the node
+                takes every envelope: for a simulation, where one process holds all of them.
         """
         self.index = index
         self.n_nodes = n_nodes
@@ -82,6 +122,7 @@ class NodeServer:
         self._key = PrivateKey.generate() if home is None else _key_of(home)
         self._memory = Memory(None if home is None else home / "agreed.sqlite")
         self._engine = engine
+        self._members = members
         self._kept: dict[tuple[str, str], Kept] = {}
         self._products: dict[str, ProductNode] = {}
 
@@ -103,15 +144,23 @@ class NodeServer:
         except Exception as error:  # its text might quote what a party sent
             return wire.encode({"refused": f"node {self.index} cannot answer: {type(error).__name__}"})
 
-    def partial_sum(self, context: str, envelopes: Mapping[str, bytes]) -> Words:
-        """This node's share of the sum over the parties, to be opened.
+    def partial_sum(self, context: str, envelopes: Mapping[str, bytes], company: Company = None) -> Words:
+        """This node's share of the sum over the parties, to be opened; the question was put to `company`.
 
         Raises:
             CenterError: as `keep`; and if a party sealed its part for a program.
         """
-        return self._total(context, envelopes, OPEN)
+        return self._total(_Wanted(context=context, use=OPEN, company=company), envelopes)
 
-    def keep(self, run: str, name: str, context: str, envelopes: Mapping[str, bytes], shape: tuple[int, ...]) -> None:
+    def keep(
+        self,
+        run: str,
+        name: str,
+        context: str,
+        envelopes: Mapping[str, bytes],
+        shape: tuple[int, ...],
+        company: Company = None,
+    ) -> None:
         """Add what the parties sealed and keep the sum, unopened, as `name` of the run.
 
         Raises:
@@ -120,7 +169,7 @@ class NodeServer:
         """
         if name == OPEN:
             raise CenterError(f"{OPEN!r} names what is opened; nothing is kept under it")
-        shared = Shared(self._total(context, envelopes, name), shape)
+        shared = Shared(self._total(_Wanted(context=context, use=name, company=company), envelopes), shape)
         self._kept[run, name] = Kept(shared, wire.digest([context, name]))
 
     def compute(self, run: str, name: str, public: Mapping[str, Value]) -> dict[str, Shared]:
@@ -163,7 +212,9 @@ class NodeServer:
         self._products[run] = product
         return reply
 
-    def open_product(self, run: str, context: str, envelopes: Mapping[str, Value], form: Form) -> dict[str, Value]:
+    def open_product(
+        self, run: str, context: str, envelopes: Mapping[str, Value], form: Form, company: Company = None
+    ) -> dict[str, Value]:
         """Open the sum of what parties sealed to node 1; see `tacit.secure.product`.
 
         Raises:
@@ -174,7 +225,10 @@ class NodeServer:
             product = self._products.get(run)
             if product is None:
                 raise CenterError("the run has no encrypted inverse; ask for it first")
-            masked = product.masked_sum(self._messages(context, envelopes), form) if self.index == ADDS else None
+            masked = None
+            if self.index == ADDS:
+                wanted = _Wanted(context=context, use=USE, company=company)
+                masked = product.masked_sum(self._messages(wanted, _envelopes(envelopes)), form)
             return (product, masked), wire.digest(["product", run, context, vars(form)]), ()
 
         _, (product, masked) = self._together(prepare)
@@ -192,7 +246,7 @@ class NodeServer:
             case {"ask": "keys"}:
                 return {"index": self.index, "n_nodes": self.n_nodes, "key": self.public_key}
             case {"ask": "sum", "context": str(context), "envelopes": dict(envelopes)}:
-                return {"words": self.partial_sum(context, _envelopes(envelopes))}
+                return {"words": self.partial_sum(context, _envelopes(envelopes), _company(request))}
             case {
                 "ask": "keep",
                 "run": str(run),
@@ -201,7 +255,7 @@ class NodeServer:
                 "envelopes": dict(envelopes),
                 "shape": list(shape),
             }:
-                self.keep(run, name, context, _envelopes(envelopes), _shape(shape))
+                self.keep(run, name, context, _envelopes(envelopes), _shape(shape), _company(request))
                 return {}
             case {"ask": "compute", "run": str(run), "program": str(name), "public": dict(public)}:
                 opened = self.compute(run, name, public)
@@ -217,7 +271,7 @@ class NodeServer:
                 "fraction_bits": int(fraction_bits),
             }:
                 form = Form(n_vectors=n_vectors, fraction_bits=fraction_bits)
-                return self.open_product(run, context, envelopes, form)
+                return self.open_product(run, context, envelopes, form, _company(request))
             case {"ask": "forget", "run": str(run)}:
                 self.forget(run)
                 return {}
@@ -226,28 +280,46 @@ class NodeServer:
                 return {"n_kept": len(self._kept), "n_compiled": 0 if engine is None else engine.n_compiled}
         raise WireError("a request that is none of a node's")
 
-    def _total(self, context: str, envelopes: Mapping[str, bytes], use: str) -> Words:
+    def _total(self, wanted: _Wanted, envelopes: Mapping[str, bytes]) -> Words:
         """The sum of this node's parts, if every party sealed them for this."""
         total: Words | None = None
+        signers = self._signers(wanted.company, envelopes)
         for party, envelope in envelopes.items():
-            contents = unseal(envelope, self._key, self._held)
-            _check_label(contents.label, party, context, use, len(envelopes))
+            contents = unseal(envelope, self._key, self._held, signers.keys.get(party))
+            wanted.check(contents.label, party, len(envelopes))
+            signers.check(contents.label)
             if total is not None and total.shape != contents.words.shape:
                 raise CenterError(f"party {party!r} sent {contents.words.shape[1]} numbers, others {total.shape[1]}")
             total = contents.words if total is None else add(total, contents.words)
         if total is None:
             raise CenterError("there is nothing to add up: no party sent an envelope")
-        self._sum_once(context, envelopes)
+        self._sum_once(wanted.context, envelopes)
         return total
 
-    def _messages(self, context: str, envelopes: Mapping[str, Value]) -> dict[str, bytes]:
+    def _messages(self, wanted: _Wanted, envelopes: Mapping[str, bytes]) -> dict[str, bytes]:
         """What parties sealed as products to this node."""
         messages = {}
-        for party, envelope in _envelopes(envelopes).items():
-            label, messages[party] = unseal_message(envelope, self._key)
-            _check_label(label, party, context, USE, len(envelopes))
-        self._sum_once(context, envelopes)
+        signers = self._signers(wanted.company, envelopes)
+        for party, envelope in envelopes.items():
+            label, messages[party] = unseal_message(envelope, self._key, signers.keys.get(party))
+            wanted.check(label, party, len(envelopes))
+            signers.check(label)
+        self._sum_once(wanted.context, envelopes)
         return messages
+
+    def _signers(self, company: Company, parties: Iterable[str]) -> _Signers:
+        """The keys of all to whom the question was put, as this node pinned them; none where nobody signs."""
+        if self._members is None:
+            return _Signers(keys={}, digest="")
+        known, asked = self._members(), company or ()
+        strangers = [name for name in (*asked, *parties) if name not in known]
+        if strangers:
+            raise CenterError(f"this node knows no party {strangers[0]!r}; `tacit center members` lists whom it knows")
+        outside = [name for name in parties if name not in asked]
+        if outside:
+            raise CenterError(f"the question was not put to party {outside[0]!r}, which is in the sum")
+        keys = {name: known[name] for name in asked}
+        return _Signers(keys=keys, digest=company_digest(keys))
 
     def _sum_once(self, context: str, parties: Iterable[str]) -> None:
         """One context, one set of parties, for good."""
@@ -305,17 +377,6 @@ class NodeServer:
         return self._engine()
 
 
-def _check_label(label: Label, party: str, context: str, use: str, n_parties: int) -> None:
-    """Refuse what a party did not seal for this sum."""
-    if (label.context, label.party) != (context, party):
-        raise CenterError(f"the envelope of party {party!r} belongs to another question or party")
-    if label.use != use:
-        wanted = "for opening" if use == OPEN else f"as {use!r}"
-        raise CenterError(f"party {party!r} sealed its part as {label.use!r}, not {wanted}")
-    if label.n_parties > n_parties:
-        raise CenterError(f"party {party!r} lets a sum over {label.n_parties} parties be opened; {n_parties} are in it")
-
-
 @contextlib.contextmanager
 def _failing(what: str) -> Iterator[None]:
     """Whatever goes wrong once the nodes have begun leaves them out of step; its text might quote a share."""
@@ -329,6 +390,13 @@ def _envelopes(entries: Mapping[str, Value]) -> dict[str, bytes]:
     if not all(isinstance(envelope, bytes) for envelope in entries.values()):
         raise WireError("an envelope is not bytes")
     return {party: envelope for party, envelope in entries.items() if isinstance(envelope, bytes)}
+
+
+def _company(request: Value) -> Company:
+    match request:
+        case {"company": list(names)} if all(isinstance(name, str) for name in names):
+            return [name for name in names if isinstance(name, str)]
+    return None
 
 
 def _shape(dims: list[Value]) -> tuple[int, ...]:

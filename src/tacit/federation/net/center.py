@@ -20,6 +20,7 @@ Send = Callable[[Post], Mapping[str, Letter]]
 
 _LOOK_SECONDS = 10.0  # how long a silent node is waited for before it is asked whether it is there
 _PING_SECONDS = 10.0
+_QUESTIONS_KEPT = 16
 
 
 class RemoteCenter(MessageCenter):
@@ -33,6 +34,15 @@ class RemoteCenter(MessageCenter):
         self._nodes = tuple(nodes)
         self._turn = turn
         self._introduced = False
+        self._asked: dict[str, tuple[str, ...]] = {}
+
+    def note_asked(self, context: str, parties: Sequence[str]) -> None:
+        """Remember to whom a question was put: the nodes are told with its sum."""
+        self._asked = {**dict(list(self._asked.items())[-_QUESTIONS_KEPT:]), context: tuple(parties)}
+
+    def asked(self, context: str) -> Sequence[str] | None:
+        """All parties to whom the question was put."""
+        return self._asked.get(context)
 
     @property
     def keys(self) -> tuple[bytes, ...]:

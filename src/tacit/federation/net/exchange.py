@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nats.js.api import DiscardPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
 from tacit.errors import RunError, WireError
 from tacit.federation.net import subject
+from tacit.federation.net.acquaintance import encode_members
 from tacit.federation.net.headquarters import Headquarters
 from tacit.federation.net.identity import Member
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import Letter, read_letter, signed, write_letter
 from tacit.federation.net.link import Link
-from tacit.federation.net.station import ANSWER, ASK, REFUSAL, STUDY
+from tacit.federation.net.station import ANSWER, ASK, MEMBERS, REFUSAL, STUDY
 
 _FIRST_REPEAT, _LONGEST_REPEAT = 1.0, 10.0  # seconds until a letter without a reply is sent again
 
@@ -30,6 +31,7 @@ class Post:
         bodies: member -> body.
         reference: the digest of the question, if it is one.
         study, run, round: what the letters belong to.
+        company: of a question, all whom it is put to.
         seconds: how long replies are waited for.
         look_back: whether answers that the server has kept are taken before anybody is asked.
     """
@@ -40,6 +42,7 @@ class Post:
     study: str = ""
     run: str = ""
     round: int = 0
+    company: tuple[str, ...] = ()
     seconds: float
     look_back: bool = False
 
@@ -85,6 +88,10 @@ class Exchange:
         await self._link.publish(subject.study(digest), signed(letter, identity))
         await self._link.flush()
 
+    async def introduce(self) -> None:
+        """Tell every member who belongs now."""
+        await tell_members(self._link, self._headquarters)
+
     async def studies(self) -> list[Letter]:
         """Every study that was announced, oldest first."""
         own = self._headquarters.identity.member
@@ -129,6 +136,7 @@ class Exchange:
                 identity, kind=post.kind, recipient=name, body=post.bodies[name],
                 study=post.study, run=post.run, round=post.round, about=post.reference,
             )  # fmt: skip
+            letter = replace(letter, company=post.company)
             pending.nonces[letter.nonce] = name
             await self._link.publish(where(name), signed(letter, identity))
 
@@ -180,6 +188,14 @@ class Exchange:
             self.on_reply(letter.sender, letter.kind)
         if not pending.missing:
             pending.done.set()
+
+
+async def tell_members(link: Link, headquarters: Headquarters) -> None:
+    """Tell every member, now and later, who belongs."""
+    identity = headquarters.identity
+    body = encode_members(headquarters.roster.members())
+    letter = write_letter(identity, kind=MEMBERS, recipient=subject.EVERYBODY, body=body)
+    await link.publish(subject.MEMBERS, signed(letter, identity))
 
 
 async def keep_streams(link: Link) -> None:

@@ -37,6 +37,7 @@ class Letter:
         recipient: who may act on it.
         about: what it replies to: a question's digest, or the nonce of a letter.
         nonce: new for each letter.
+        company: of a question, the names of all whom it is put to: a sum is over exactly these.
         time: the sender's clock, in seconds since 1970.
         body: what it says, encoded.
     """
@@ -48,6 +49,7 @@ class Letter:
     sender: str
     recipient: str
     about: str = ""
+    company: tuple[str, ...] = ()
     nonce: str
     time: float
     body: bytes = b""
@@ -144,13 +146,14 @@ def _parsed(text: bytes) -> Letter:
             "sender": str(sender),
             "recipient": str(recipient),
             "about": str(about),
+            "company": list(company),
             "nonce": str(nonce),
             "time": float(seconds),
             "body": bytes(body),
             **rest,
-        } if not rest and len(nonce) == 2 * _NONCE_BYTES:
+        } if not rest and len(nonce) == 2 * _NONCE_BYTES and all(isinstance(name, str) for name in company):
             return Letter(
                 kind=kind, study=study, run=run, round=number, sender=sender, recipient=recipient, about=about,
-                nonce=nonce, time=seconds, body=body,
+                company=tuple(str(name) for name in company), nonce=nonce, time=seconds, body=body,
             )  # fmt: skip
     raise WireError("a signed message is not a letter")

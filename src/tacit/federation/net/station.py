@@ -27,6 +27,7 @@ ASK = "ask"
 ANSWER = "answer"
 REFUSAL = "refusal"
 STUDY = "study"
+MEMBERS = "members"
 HELLO = "hello"
 SPENT = "spent"
 NODE = "node"
@@ -51,7 +52,7 @@ class Desk(Protocol):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """What it listens to besides calls: any of "ask" and "study"."""
+        """What it listens to besides calls: any of "ask", "study" and "members"."""
         ...
 
     def handle(self, letter: Letter) -> Outgoing | None:
@@ -90,6 +91,8 @@ class Station:
             await link.subscribe(subject.ask(name), self._on_ask)
         if STUDY in self._desk.streams:
             await link.subscribe("tacit.study.*", self._on_study)
+        if MEMBERS in self._desk.streams:
+            await link.subscribe(subject.MEMBERS, self._on_members)
         try:
             await link.open(seconds=connect_seconds)
             link.on_up = self._catch_up
@@ -132,9 +135,18 @@ class Station:
         if letter is not None:
             self._start(letter, "")
 
+    async def _on_members(self, _: str, frame: bytes, __: str) -> None:
+        letter = self._believed(frame, (MEMBERS,), fresh=False, recipient=subject.EVERYBODY)
+        if letter is not None:
+            self._start(letter, "")
+
     async def _catch_up(self) -> None:
-        """Read what the server kept while there was no connection: studies, and the last question to this party."""
+        """Read what the server kept meanwhile: members, studies, and the last question to this party."""
         assert self._link is not None
+        if MEMBERS in self._desk.streams:
+            told = await self._link.last(subject.ROSTER, subject.MEMBERS)
+            if told is not None:
+                await self._on_members("", told, "")
         if STUDY in self._desk.streams:
             for frame in await self._link.all_last(subject.STUDIES):
                 await self._on_study("", frame, "")

@@ -3,6 +3,7 @@
 tacit.ask.NAME             coordinator -> party: a question          kept by the server (JetStream)
 tacit.answer.NAME.DIGEST   party -> coordinator: its answer          kept
 tacit.study.DIGEST         coordinator -> everybody: a study         kept
+tacit.members              coordinator -> everybody: who belongs     kept
 tacit.event.NAME           member -> coordinator: it opted in or out kept
 tacit.call.NAME            coordinator -> member: anything that need not outlive a restart
 tacit.reply.NAME.REF       member -> coordinator: what it says to that, refusals included
@@ -20,6 +21,7 @@ from tacit.errors import SettingError
 COORDINATOR = "coordinator"
 EVERYBODY = "*"
 CLOCK = "tacit.clock"
+MEMBERS = "tacit.members"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -39,7 +41,8 @@ ASKS = Stream(name="TACIT_ASK", subjects="tacit.ask.*", per_subject=1, days=7, m
 ANSWERS = Stream(name="TACIT_ANSWER", subjects="tacit.answer.*.*", per_subject=1, days=7, megabytes=2048)
 STUDIES = Stream(name="TACIT_STUDY", subjects="tacit.study.*", per_subject=1, days=365, megabytes=64)
 EVENTS = Stream(name="TACIT_EVENT", subjects="tacit.event.*", per_subject=1000, days=365, megabytes=64)
-STREAMS = (ASKS, ANSWERS, STUDIES, EVENTS)
+ROSTER = Stream(name="TACIT_MEMBERS", subjects=MEMBERS, per_subject=1, days=3650, megabytes=64)
+STREAMS = (ASKS, ANSWERS, STUDIES, EVENTS, ROSTER)
 
 
 def check_name(name: str, what: str) -> str:
@@ -115,17 +118,17 @@ def party_permissions(name: str) -> Permissions:
     return Permissions(
         publish=(
             f"tacit.answer.{name}.*", f"tacit.reply.{name}.*", event(name), CLOCK, stored(ASKS, ask(name)),
-            stored(STUDIES),
+            stored(STUDIES), stored(ROSTER, MEMBERS),
         ),
-        subscribe=(ask(name), call(name), "tacit.study.*", f"{inbox(name)}.>"),
+        subscribe=(ask(name), call(name), "tacit.study.*", MEMBERS, f"{inbox(name)}.>"),
     )  # fmt: skip
 
 
 def node_permissions(name: str) -> Permissions:
     """A center node's own subjects."""
     return Permissions(
-        publish=(f"tacit.reply.{name}.*", event(name), CLOCK),
-        subscribe=(call(name), f"{inbox(name)}.>"),
+        publish=(f"tacit.reply.{name}.*", event(name), CLOCK, stored(ROSTER, MEMBERS)),
+        subscribe=(call(name), MEMBERS, f"{inbox(name)}.>"),
     )
 
 
