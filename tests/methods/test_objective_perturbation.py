@@ -386,7 +386,7 @@ def test_the_worst_neighbours_come_near_the_claimed_gap() -> None:
         gaps.append(np.linalg.norm(noises[0] - noises[1]))
         assert pair.score is not None
         told = np.linalg.norm(noises[1]) - np.linalg.norm(noises[0])
-        assert pair.score(parties.witness) == pytest.approx(told, abs=1e-6)
+        assert pair.score(None, parties.witness) == pytest.approx(told, abs=1e-6)
     assert 0.6 * own.gradient_gap < np.median(gaps) <= own.gradient_gap
 
 
