@@ -67,7 +67,8 @@ class Desk:
 
     def handle(self, letter: Letter) -> Outgoing | None:
         if letter.kind == HELLO:
-            return Outgoing(kind=HELLO, body=wire.encode({"n_records": 2, "schema": SCHEMA.digest()}))
+            card = {"n_records": 2, "schema": SCHEMA.digest(), "accepts": list(PARTIES)}
+            return Outgoing(kind=HELLO, body=wire.encode(card))
         return Outgoing(kind=ANSWER, body=self._guard.answer(letter.body, ()))
 
     def arrives(self, letter: Letter) -> None:

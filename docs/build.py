@@ -11,7 +11,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from tacit.cli.main import app
+from tacit.cli.main import make_app
 from tacit.methods import METHODS
 from tacit.report.facts import HEADINGS
 
@@ -22,7 +22,7 @@ COMMANDS = (
     ["coordinator"],
     *(["coordinator", c] for c in ("init", "serve", "invite", "revoke", "members", "announce", "renew")),
     ["party"], *(["party", c] for c in ("init", "serve", "studies", "opt-in", "opt-out", "ledger", "log", "policy")),
-    ["center"], ["center", "init"], ["center", "serve"],
+    ["center"], ["center", "init"], ["center", "serve"], ["center", "members"],
 )  # fmt: skip
 
 
@@ -56,6 +56,7 @@ def cli_page() -> str:
     """Every command's help."""
     lines = ["# Command line", "", "Generated from the commands themselves by `make docs`."]
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    app = make_app()
     for command in COMMANDS:
         told = runner.invoke(app, [*command, "--help"], prog_name="tacit", terminal_width=100)
         if told.exit_code:

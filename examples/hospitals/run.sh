@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # Four hospitals, three center nodes, a coordinator and its message server: nine processes on this machine, over TLS.
 #
-#     examples/hospitals/run.sh [FOLDER] [STUDY.toml ...]
+#     examples/hospitals/run.sh [FOLDER]
 #
-# From nothing to finished studies. The data are the four hospitals of the UCI heart disease study, read from the folder
-# that TACIT_DATA names, or downloaded and checked. Everything is made in FOLDER, and the processes end with the script.
+# From nothing to two finished studies of the same question: PrivLogit (exact; the center computes on shares) and
+# PrivateNewton (differentially private). Then the same in one process, to compare. The data are the four hospitals of
+# the UCI heart disease study, read from the folder that TACIT_DATA names, or downloaded and checked. Everything is made
+# in FOLDER, and the processes end with the script.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$(mktemp -d)}
-shift || true
-studies=("$@")
-if [ ${#studies[@]} -eq 0 ]; then studies=("$here"/../heart/study.toml); fi
-for i in "${!studies[@]}"; do studies[i]=$(realpath "${studies[i]}"); done
 tacit=${TACIT:-tacit}
+python=${PYTHON:-python}
 hospitals=(cleveland hungarian switzerland va)
 nodes=(node-a node-b node-c)
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+SECONDS=0
 
 mkdir -p "$folder" && cd "$folder"
 daemons=()
 trap 'for ((i = ${#daemons[@]} - 1; i >= 0; i--)); do kill "${daemons[i]}" 2>/dev/null || true; done; wait' EXIT
+
+say() { echo "[$SECONDS s] $*"; }
 
 serve() { # serve NAME COMMAND...: a daemon, with its log in NAME.log
     local name=$1
@@ -29,21 +31,24 @@ serve() { # serve NAME COMMAND...: a daemon, with its log in NAME.log
     daemons+=($!)
 }
 
-serving() { # wait until each NAME's log says that it serves
-    for name in "$@"; do
+has() { # has WORD FILE...: wait until each file has the word
+    local word=$1
+    shift
+    for file in "$@"; do
         for _ in $(seq 600); do
-            grep -q '"serving"' "$name.log" 2>/dev/null && continue 2
+            grep -q "$word" "$file" 2>/dev/null && continue 2
             sleep 0.1
         done
-        echo "run.sh: $name does not serve; see $folder/$name.log" >&2
+        echo "run.sh: no $word in $folder/$file after 60 s" >&2
         exit 1
     done
 }
 
-all() { # all COMMAND: run it for each line of standard input, at once; fail if one fails
-    local jobs=()
-    while read -r name; do
-        "$1" "$name" </dev/null &
+each() { # each COMMAND NAME...: run it for each name, at once; fail if one fails
+    local command=$1 jobs=() job
+    shift
+    for name in "$@"; do
+        "$command" "$name" &
         jobs+=($!)
     done
     for job in "${jobs[@]}"; do wait "$job"; done
@@ -52,30 +57,48 @@ all() { # all COMMAND: run it for each line of standard input, at once; fail if 
 # 1. The coordinator: authority, keys, server.
 "$tacit" data get heart_disease --out data >/dev/null &
 getting=$!
-"$tacit" coordinator init --port "${PORT:-24222}" >/dev/null
+"$tacit" coordinator init --port "${PORT:-24222}" >>setup.log 2>&1
 serve coordinator coordinator serve
-serving coordinator
+has '"serving"' coordinator.log
+say "the message server is up"
 
 # 2. Three authorities run a center node each.
 join_center() { "$tacit" center init --invite "$1.invite" --folder "$1" >"$1.init" 2>&1; }
-"$tacit" coordinator invite "${nodes[@]}" --center >/dev/null
-printf '%s\n' "${nodes[@]}" | all join_center
+"$tacit" coordinator invite "${nodes[@]}" --center >>setup.log 2>&1
+each join_center "${nodes[@]}"
 for node in "${nodes[@]}"; do serve "$node" center serve --folder "$node"; done
+say "three center nodes have joined"
 
-# 3. Four hospitals join with their own keys, and read what they are asked.
+# 3. Four hospitals join with keys of their own. Each allows PrivLogit, which no epsilon bounds, by name.
 join_party() {
     "$tacit" party init --invite "$1.invite" --data "data/$1.csv" --folder "$1" >"$1.init" 2>&1
-    sed -i 's/^not_private = \[\]/not_private = ["privlogit", "secure-newton"]/' "$1/party.toml"
-    "$tacit" party opt-in "${studies[@]}" --folder "$1"
+    sed -i 's/^not_private = \[\]/not_private = ["privlogit"]/' "$1/party.toml"
 }
 wait "$getting"
-"$tacit" coordinator invite "${hospitals[@]}" >/dev/null
-printf '%s\n' "${hospitals[@]}" | all join_party
+"$tacit" coordinator invite "${hospitals[@]}" >>setup.log 2>&1
+each join_party "${hospitals[@]}"
 for hospital in "${hospitals[@]}"; do serve "$hospital" party serve --folder "$hospital"; done
-serving "${nodes[@]}" "${hospitals[@]}"
+has '"serving"' "${nodes[@]/%/.log}" "${hospitals[@]/%/.log}"
+has nkey "${hospitals[@]/%//members.json}"
+say "four hospitals have joined and know each other"
 
-# 4. The studies.
-for study in "${studies[@]}"; do
-    "$tacit" run "$study" --out "results-$(basename "$(dirname "$study")")-$(basename "$study" .toml)"
+# 4. They read what they are asked and opt in: to the study, and to being added up with each other.
+study() { # study METHOD PRIVACY: the heart study with another method
+    sed -e "s/^name = \"heart\"/name = \"heart-$1\"/" -e "s/^name = \"averaging\"/name = \"$1\"/" \
+        ${2:+-e '/^\[privacy\]/,/^$/d'} "$here/../heart/study.toml" >"$1.toml"
+}
+study privlogit none
+study private-newton
+opt_in() { "$tacit" party opt-in privlogit.toml private-newton.toml --folder "$1" >"$1.consent"; }
+each opt_in "${hospitals[@]}"
+say "all have opted in"
+
+# 5. The studies.
+for method in privlogit private-newton; do
+    "$tacit" run "$method.toml" --out "results-$method" >/dev/null 2>"results-$method.log"
+    say "$method is finished: $folder/results-$method/report.html"
 done
-echo "results are in $folder"
+
+# 6. The same in one process.
+"$python" "$here/compare.py" .
+say "done"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -103,10 +105,10 @@ class Loopback:
         path = self.root / f"{name}.log"
         return path.read_text() if path.exists() else ""
 
-    def start(self, name: str, kind: str) -> None:
-        """Run a daemon in a process of its own; returns when it serves."""
+    def start(self, name: str, kind: str, **faults: float) -> None:
+        """Run a daemon in a process of its own, in a world with `faults`; returns when it serves."""
         already = self.journal(name).count('"serving"')
-        process = FORK.Process(target=_live, args=(self.root, name, kind), daemon=True)
+        process = FORK.Process(target=_live, args=(self.root, name, kind, faults), daemon=True)
         process.start()
         self.processes[name] = process
         wait_for(lambda: self.journal(name).count('"serving"') > already, f"{name} serving")
@@ -116,6 +118,9 @@ class Loopback:
         if process.pid is not None and process.is_alive():
             os.kill(process.pid, number)
         process.join(20)
+        if process.is_alive():  # a test that fails must leave no process behind
+            process.kill()
+            process.join()
         return process.exitcode
 
     def invite(self, name: str, role: str = "party", **wish: object) -> None:
@@ -154,9 +159,19 @@ class Loopback:
         headquarters.close()
 
 
-def _live(root: Path, name: str, kind: str) -> None:
+DESKS: dict[str, Callable[[Place, Journal], Any]] = {"party": PartyDesk, "center": NodeDesk}
+"""What daemons do, by kind; tests of faults add some that misbehave."""
+
+
+def _live(root: Path, name: str, kind: str, faults: dict[str, float]) -> None:
     """A daemon's life in a forked process."""
     status = 0
+    if "skew" in faults:  # seconds by which its clock is wrong
+        right = time.time
+        time.time = lambda: right() + faults["skew"]
+    if "file_bytes" in faults:  # a disk that is full as soon as a file is so long
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(faults["file_bytes"]),) * 2)
     with (root / f"{name}.log").open("a") as stream:
         journal = Journal(name, stream)
         try:
@@ -172,9 +187,8 @@ async def _serve(root: Path, name: str, kind: str, journal: Journal) -> None:
     if kind == "coordinator":
         await CoordinatorDaemon(Headquarters(root / name), journal).serve(stop)
         return
-    place = Place.load(root / name, "party" if kind == "party" else "center")
-    desk = PartyDesk(place, journal) if kind == "party" else NodeDesk(place, journal)
-    await Station(place, desk, journal).serve(stop)
+    place = Place.load(root / name, "center" if kind == "center" else "party")
+    await Station(place, DESKS[kind](place, journal), journal).serve(stop)
 
 
 def build(root: Path, *, parties: dict[str, int], center: bool = True) -> Loopback:

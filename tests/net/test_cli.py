@@ -73,6 +73,10 @@ def test_a_study_from_its_announcement_to_its_report(served: Loopback, tacit: Ca
     for name in ("north", "south"):
         done = tacit("party", "opt-in", "trial", "--folder", served.folder(name))
         assert (done.status, "at most epsilon 2" in done.out) == (0, True)
+        other = "south" if name == "north" else "north"
+        assert re.search(rf"you may be added up with these, and nobody else.*\n.*{other} +(\w{{4}} ){{7}}", done.out)
+    known = tacit("center", "members", "--folder", served.folder("node-a")).out
+    assert re.search(r"party +north +(\w{4} ){7}", known)
 
     done = tacit("run", study, "--folder", hq, "--json", "--out", root / "results")
     assert done.status == 0, done.err
@@ -205,6 +209,7 @@ def test_a_run_without_a_server_says_so(tacit: Call, tmp_path: Path) -> None:
         *(["party", w] for w in ("init", "serve", "studies", "opt-in", "opt-out", "ledger", "log", "policy")),
         ["center", "init"],
         ["center", "serve"],
+        ["center", "members"],
     ],
     ids=" ".join,
 )

@@ -288,3 +288,31 @@ def test_daemons_stop_cleanly(loopback: Loopback) -> None:
     for name in ("west", "node-a", "coordinator"):
         assert loopback.stop(name) == 0
         assert loopback.journal(name).splitlines()[-1].endswith('"event": "stopped"}')
+
+
+def test_a_daemon_stops_while_it_looks_for_a_server_that_is_gone(loopback: Loopback) -> None:
+    loopback.stop("coordinator")
+    wait_for(lambda: "no-connection" in loopback.journal("west"), "a try to connect")
+    assert [loopback.stop(name) for name in ("west", "south", "north", "node-a")] == [0, 0, 0, 0]
+
+
+def test_a_link_closes_although_its_client_swallows_the_cancellation(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place.load(loopback.folder("west"), "party")
+
+    async def swallow(*_: object, **__: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise OSError("no server") from None
+
+    async def close_while_connecting() -> None:
+        link = Link(place.pinned.address, place.credential)
+        await link.open()
+        monkeypatch.setattr("nats.connect", swallow)
+        await link.client.close()
+        await asyncio.sleep(0.5)  # it now tries to connect again
+        await asyncio.wait_for(link.close(), timeout=10)
+
+    asyncio.run(close_while_connecting())

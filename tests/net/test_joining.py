@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,26 @@ def test_an_invitation_admits_one_member_once(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="is a member already"):
         roster.invite(ticket(id_="j"))
     assert roster.members() == [member]
+
+
+def test_nobody_joins_with_a_key_that_is_anothers(tmp_path: Path, headquarters: Headquarters) -> None:
+    """The server gives permissions to keys: a second member with the same one would take them from the first."""
+    roster = Roster(tmp_path / "roster.db")
+    north, south = identity().member, identity("south", seed=b"s").member
+    roster.invite(ticket())
+    roster.admit("i", north)
+    roster.invite(ticket("south", id_="j"))
+    for stolen in (
+        replace(south, nkey=north.nkey),
+        replace(south, letter_key=north.letter_key),
+        replace(south, nkey=ticket().nkey),
+    ):
+        with pytest.raises(SettingError, match="'south' brings a key that is another's"):
+            roster.admit("j", stolen)
+    made = headquarters.invite(Invite(name="south", role="party", without_center=True))
+    with pytest.raises(SettingError, match="brings a key that is the coordinator's"):
+        headquarters.admit(made.id, replace(south, nkey=headquarters.identity.member.nkey))
+    assert roster.members() == [north]
 
 
 def test_an_invitation_is_for_its_name_role_and_time(tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ def test_what_is_not_private_exceeds_every_finite_budget() -> None:
         ledger.spend(release("q", NotPrivate(why="exact")), Budget(epsilon_in_all=1e6))
     ledger.spend(release("q", NotPrivate(why="exact")), Budget())
     assert math.isinf(ledger.epsilon("p", delta=1e-6))
+    ledger.spend(release("private", Pure(epsilon=1.0)), Budget(epsilon_in_all=1.5))  # it stands beside
+    with pytest.raises(BudgetExceeded, match="to 2 "):
+        ledger.spend(release("more", Pure(epsilon=1.0)), Budget(epsilon_in_all=1.5))
 
 
 def test_gaussian_events_compose_better_than_they_add_up() -> None:

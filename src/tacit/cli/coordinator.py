@@ -11,15 +11,11 @@ from rich.table import Table
 
 from tacit.cli.show import err, out, working
 from tacit.daemon.coordinator import CoordinatorDaemon
-from tacit.daemon.run import offer_of
-from tacit.federation.nats import Line
 from tacit.federation.net.headquarters import Headquarters, Invite
 from tacit.federation.net.identity import Role, write_secret
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.server import ServerSettings
 from tacit.federation.net.station import stop_on_signals
-from tacit.methods import METHODS
-from tacit.studies.study import Study
 
 app = typer.Typer(help="Run a federation: server, members, studies.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -156,6 +152,12 @@ def announce(
 
       tacit coordinator announce study.toml
     """
+    # The methods are imported for this command alone: the daemon starts without them.
+    from tacit.daemon.run import offer_of
+    from tacit.federation.nats import Line
+    from tacit.methods import METHODS
+    from tacit.studies.study import Study
+
     asked = Study.read(study, known_methods=METHODS)
     headquarters = Headquarters(folder)
     with working("announcing"), Line(headquarters) as line:

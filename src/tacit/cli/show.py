@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
-from tacit.data.table import Table
 from tacit.errors import SettingError
-from tacit.federation.federation import Federation
+
+if TYPE_CHECKING:  # commands that need neither start without them
+    from tacit.data.table import Table
+    from tacit.federation.federation import Federation
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

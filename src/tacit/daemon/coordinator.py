@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tacit import wire
 from tacit.daemon.joining import welcome
-from tacit.daemon.party import CONSENT
 from tacit.errors import TacitError, WireError
 from tacit.federation.net.exchange import keep_streams, tell_members
 from tacit.federation.net.headquarters import Headquarters
@@ -16,6 +15,7 @@ from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import read_letter, signed, write_letter
 from tacit.federation.net.link import Link
 from tacit.federation.net.server import LOG, MessageServer
+from tacit.federation.net.station import CONSENT
 from tacit.federation.net.subject import CLOCK, COORDINATOR
 
 _LOOK_SECONDS = 1.0

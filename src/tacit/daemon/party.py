@@ -31,7 +31,7 @@ from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import Letter
 from tacit.federation.net.offer import Offer
 from tacit.federation.net.place import Place
-from tacit.federation.net.station import ANSWER, ASK, HELLO, MEMBERS, REFUSAL, SPENT, STUDY, Outgoing
+from tacit.federation.net.station import ANSWER, ASK, CONSENT, HELLO, MEMBERS, REFUSAL, SPENT, STUDY, Outgoing
 from tacit.federation.policy import Policy
 from tacit.methods import Method
 from tacit.privacy.ledger import Ledger
@@ -39,8 +39,6 @@ from tacit.rand import Rng
 from tacit.studies.request import PRIVACY_KEYS
 from tacit.studies.study import Study
 from tacit.wire import Value
-
-CONSENT = "consent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,8 +228,13 @@ class PartyDesk:
 
 
 def study_policy(policy: Policy, known: Known) -> Policy:
-    """The party's policy for one study: never more budget than the runs that were consented to cost."""
+    """The party's policy for one study: never more budget than the runs that were consented to cost.
+
+    A method that the policy accepts by name although no epsilon bounds it has no limit to keep to.
+    """
     allowed = known.epsilon_allowed(policy.budget.delta) * (1 + 1e-6)  # the accountant rounds
+    if math.isinf(allowed) and known.method().name in policy.not_private:
+        return replace(policy, budget=replace(policy.budget, epsilon_per_study=math.inf, epsilon_in_all=math.inf))
     limit = min(policy.budget.epsilon_per_study, allowed)
     return replace(policy, budget=replace(policy.budget, epsilon_per_study=limit))
 

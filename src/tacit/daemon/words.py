@@ -7,8 +7,6 @@ import textwrap
 import time
 from collections.abc import Mapping
 
-from matplotlib.figure import Figure
-
 from tacit.daemon.consent import DEFAULT_RUNS, Known
 from tacit.errors import TacitError
 from tacit.federation.net.place import Place
@@ -95,6 +93,8 @@ def ledger_lines(spent: Mapping[str, float], in_all: float, budget: Budget, coun
 
 def spending_plot(spent: Mapping[str, float], budget: Budget) -> str:
     """What was spent in each study, as a picture."""
+    from matplotlib.figure import Figure
+
     finite = {study: epsilon for study, epsilon in spent.items() if math.isfinite(epsilon)}
     others = [study for study in spent if study not in finite]
     with drawing("spent"):

@@ -264,7 +264,7 @@ def leave_strangers(cards: dict[str, Card], accepted: Mapping[str, frozenset[str
     """Take out of `cards` whom others have not accepted, until all that are left accept each other; and say why."""
     left: dict[str, str] = {}
     while True:
-        strange = {name: [other for other in cards if name not in accepted[other] | {other}] for name in cards}
+        strange = {name: [other for other in cards if other != name and name not in accepted[other]] for name in cards}
         name = max(sorted(cards), key=lambda one: len(strange[one]), default="")
         if not name or not strange[name]:
             return left

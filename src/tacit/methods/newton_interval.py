@@ -32,6 +32,7 @@ MOST_PARAMETERS = 2000
 """For which a covariance is worked out."""
 _CLEAR = 0.3  # of the spread of the noise's eigenvalues, s_A sqrt(2 k): smaller ones are raised
 _ITERATIONS = 10
+_LONGEST_WAY = 1e12  # squared, between two models: beyond it there is no unpenalised solution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +47,15 @@ class _Term:
 
 
 def interval(equation: Equation, solved: Solved, schema: Schema) -> Inference | None:
-    """Intervals in original units; None if there are too many parameters."""
+    """Intervals in original units; None if there are too many parameters, or if noise leaves no solution."""
     plan = equation.plan
     if plan.n_scores * plan.width > MOST_PARAMETERS:
         return None
     used = _used(equation)
-    theta, H, variance = _free_solution(equation, solved, used)
+    found = _free_solution(equation, solved, used)
+    if found is None:
+        return None
+    theta, H, variance = found
     units = schema.original_units()[:, : plan.width if equation.has_intercept else plan.n_features].copy()
     if equation.has_intercept:
         units[:, -1] *= plan.constant
@@ -67,13 +71,17 @@ def _used(equation: Equation) -> npt.NDArray[np.intp]:
     return at.ravel() if equation.has_intercept else at[:, :-1].ravel()
 
 
-def _free_solution(equation: Equation, solved: Solved, used: npt.NDArray[np.intp]) -> tuple[Floats, Floats, float]:
-    """The unpenalised solution, the curvature there and the variance of the equation's noise."""
+def _free_solution(
+    equation: Equation, solved: Solved, used: npt.NDArray[np.intp]
+) -> tuple[Floats, Floats, float] | None:
+    """The unpenalised solution, the curvature there and the variance of its noise; None if noise leaves no solution."""
     A, A_noise = _second_moments(equation), equation.A_noise
     terms = _terms(equation, solved, A, used)
     theta = solved.theta.ravel()[used]
     for _ in range(_ITERATIONS):
         ways = [float(np.sum((theta - term.theta) ** 2)) for term in terms]
+        if not max(ways) < _LONGEST_WAY:
+            return None
         variances = [
             term.variance + (term.steepness * A_noise) ** 2 / 2 * way / equation.plan.n_scores
             for term, way in zip(terms, ways, strict=True)

@@ -3,8 +3,8 @@
 Two parties with a record each, so that the rule's constant is c = r = 1. Responses to a start of length 4 are furthest
 apart on either side of it, at about 45 degrees. With the other label the rows (x, c) and -(x', c) are then 120 degrees
 apart, which is where t and A together move most. So one pair comes within 0.1 % of the claimed sensitivity in every
-release. There is one round, which asks about the start; more would ask about iterates, which no pair can foresee. Without
-colluders the opened sums hold no more noise than is claimed.
+release. There is one round, which asks about the start; more would ask about iterates, which no pair can foresee.
+Without colluders the opened sums hold no more noise than is claimed.
 """
 
 from __future__ import annotations

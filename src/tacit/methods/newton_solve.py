@@ -9,9 +9,12 @@ a few models W_k, each with known noise.
    Stein's lemma, m their mean, K = E (Diag p - p p') the mean curvature of a record's loss, a C x C matrix (one number,
    E sigma', for two classes). Nothing else is opened for it.
 3. *All rounds at once.* S(W) = S_k + K_k (W - W_k) A is an estimate of S(W) for every round k; the normal population is
-   one more. They are averaged with weights 1 / variance. A round's variance is its noise and what the noise of A does
-   on the way from W_k to W: s_k^2 + ||K_k (W - W_k)||^2 s_A^2 / 2 a coordinate; the normal population's way starts at
-   0, and it may be 1 % off. So rounds near the solution count most, and rounds equally near are averaged.
+   one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of A does on
+   the way from W_k to W, and what a curvature that is 30 % off does there: s_k^2 + ||K_k (W - W_k)||^2 s_A^2 / 2 + 0.09
+   ||K_k (W - W_k) A||^2 / size, a coordinate. So rounds near the solution count most, rounds equally near are averaged,
+   and with little noise the last ones decide. The normal population's way starts at 0. How far it is off is seen in the
+   rounds: the mean square of S_k - S(W_k), averaged over rounds, beyond four times what their noise explains; 1 % at
+   least. Rows with many duplicates or long tails respond otherwise, and it then soon counts for nothing.
 4. *Solution.* The weighted equation is linear in W. Its eigenvectors on the side of the classes split it into one
    system of size k for each. The penalty is that of `default_l2`; the intercept has none.
 """
@@ -20,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +37,10 @@ from tacit.methods.newton_sum import Plan
 Floats = npt.NDArray[np.float64]
 
 _FLOOR = 0.4
-_MISFIT = 0.01  # of a normal population's responses: how far records may respond otherwise
+_MISFIT = 0.01  # of a normal population's responses: how far records respond otherwise at least
+_CONTRADICTED = 4.0  # times the variance that noise explains: rounds that differ by more say that it is off
+_CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
+_LONGEST = 1e4  # of R ||theta||: no model that is asked about is longer
 _MOST_ROUNDS = 1000  # without noise
 _EXACT = 1e-11
 NODES, WEIGHTS = roots_hermitenorm(41)
@@ -44,12 +50,14 @@ _POINTS = 256  # of the low-discrepancy sequence that stands for a normal popula
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """S at one model, the standard deviation of its noise, and the mean curvature of a record there."""
+    """S at one model, the standard deviation of its noise, and what a normal population would say there."""
 
     theta: Floats  # (n_scores, k)
     response: Floats
     noise_std: float
-    curvature: Floats  # (n_scores, n_scores)
+    curvature: Floats  # (n_scores, n_scores): the mean curvature of a record
+    surprise: Floats  # the response beyond that of a normal population
+    surprise_variance: float  # a coordinate, of the noise of A in it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,24 +108,36 @@ class Equation:
 
     def observe(self, theta: Floats, response: Floats, noise_std: float) -> None:
         """Add a round."""
-        curvature = self.population(theta)[1]
-        self.observations.append(Observation(theta=theta, response=response, noise_std=noise_std, curvature=curvature))
+        expected, K = self.population(theta)
+        self.observations.append(
+            Observation(
+                theta=theta,
+                response=response,
+                noise_std=noise_std,
+                curvature=K,
+                surprise=response - expected,
+                surprise_variance=self._variance(0.0, K @ theta),
+            )
+        )
 
     def solve(self, theta: Floats, iterations: int, *, l2: float | None = None) -> Solved:
         """The model that solves the weighted equation, from `theta` on: weights and curvature depend on it a little."""
         for _ in range(iterations):
             solved = self._solve_at(theta, l2)
+            length = float(np.linalg.norm(solved.theta)) * self.plan.reach
+            if length > _LONGEST:
+                solved = replace(solved, theta=solved.theta * (_LONGEST / length))
             theta = 0.5 * (theta + solved.theta)
         return solved
 
     def _solve_at(self, theta: Floats, l2: float | None) -> Solved:
         expected, K_0 = self.population(theta)
         way = theta if theta.any() else np.full_like(theta, 4 / self.plan.reach / math.sqrt(theta.shape[1]))
-        misfit = _MISFIT * float(np.linalg.norm(expected)) / math.sqrt(expected.size)
-        terms = [(self._variance(misfit, K_0 @ way), K_0, K_0 @ theta @ self.A - expected)]
+        terms = [(self._variance(self._misfit(expected), K_0 @ way), K_0, K_0 @ theta @ self.A - expected)]
         for one in self.observations:
             K = one.curvature
-            variance = self._variance(one.noise_std, K @ (one.theta - theta))
+            way = K @ (one.theta - theta)
+            variance = self._variance(one.noise_std, way) + _CURVED**2 * float(np.mean((way @ self.A) ** 2))
             terms.append((variance, K, K @ one.theta @ self.A - one.response))
         total = 1 / sum(1 / variance for variance, _, _ in terms)
         K_mean = np.sum([K * (total / variance) for variance, K, _ in terms], axis=0)
@@ -127,6 +147,16 @@ class Equation:
         return Solved(
             theta=self.solution(K_mean, right, penalty), noise_variance=variance, curvature=K_mean, l2=penalty
         )
+
+    def _misfit(self, expected: Floats) -> float:
+        """How far a normal population's responses are off, a coordinate: what the rounds show, and no less than 1 %."""
+        least = _MISFIT * float(np.linalg.norm(expected)) / math.sqrt(expected.size)
+        if not self.observations:
+            return least
+        seen = float(np.mean(np.mean([one.surprise for one in self.observations], axis=0) ** 2))
+        of_rounds = float(np.mean([one.noise_std**2 for one in self.observations])) / len(self.observations)
+        of_moments = float(np.mean([one.surprise_variance for one in self.observations]))
+        return max(least, math.sqrt(max(0.0, seen - _CONTRADICTED * (of_rounds + of_moments))))
 
     def _variance(self, noise_std: float, way: Floats) -> float:
         """Of a round, a coordinate: A enters as way @ A, and its noise has s_A^2 / 2 off the diagonal."""
@@ -187,15 +217,17 @@ def _softmax_population(centre: Floats, covariance: Floats) -> tuple[Floats, Flo
     C = len(centre)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    P = softmax(centre + _normal_points(C) @ root.T, axis=1)
+    P = softmax(centre + normal_points(C) @ root.T, axis=1)
     K: Floats = np.diag(P.mean(axis=0)) - P.T @ P / len(P)
     return P.mean(axis=0) - 1 / C, K
 
 
-def _normal_points(dimension: int) -> Floats:
-    """Points of a Halton sequence, as normal as their number allows; the same every time."""
+def normal_points(dimension: int) -> Floats:
+    """Points of a Halton sequence, made normal, with mean 0 and covariance I; the same every time."""
     points: Floats = ndtri(qmc.Halton(dimension, scramble=False).random(_POINTS + 1)[1:])
-    return points
+    points = points - points.mean(axis=0)
+    root = np.linalg.cholesky(points.T @ points / len(points))
+    return np.asarray(np.linalg.solve(root, points.T).T, dtype=np.float64)
 
 
 def exact_solution(ask: Callable[[Floats, int], Floats], equation: Equation, l2: float) -> Floats:

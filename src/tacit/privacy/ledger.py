@@ -43,6 +43,9 @@ CREATE INDEX IF NOT EXISTS release_by_study ON release (party, study);
 class Budget:
     """The most that a party's records may cost, at probability `delta`, in one study and in all studies.
 
+    A release that no epsilon bounds needs budgets without a limit. It then stands beside the others and is not counted
+    against a limit on those: whoever allowed it has allowed it by name (`Policy.not_private`).
+
     `relation` is the one under which the party counts sampled events, whose cost the accountant tells under either;
     replace-one, the default, is the stricter. Other events are stated for the relation of their method.
     """
@@ -156,6 +159,8 @@ class Ledger:
             if math.isinf(limit):
                 continue
             history = self._history(release.party, study)
+            if _is_bounded(text, budget):
+                history = tuple(row for row in history if _is_bounded(row[0], budget))
             after = _epsilon((*history, (text, 1)), budget.delta, budget.relation)
             if after > limit * _ROUNDING:
                 spent = _epsilon(history, budget.delta, budget.relation)
@@ -164,6 +169,10 @@ class Ledger:
                     f"(at delta = {budget.delta:g}), over the limit of {limit:g}; {spent:.4g} is spent already. "
                     f"Ask for less, or let the party raise its limit"
                 )
+
+
+def _is_bounded(text: str, budget: Budget) -> bool:
+    return math.isfinite(_epsilon(((text, 1),), budget.delta, budget.relation))
 
 
 def _event(history: tuple[tuple[str, int], ...]) -> Event:

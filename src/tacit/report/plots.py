@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tacit.report.facts import INTERCEPT, CoefficientRow, PartyFacts
 from tacit.report.metrics import Metrics
 from tacit.report.number import number, percent, plural, short
 from tacit.report.plain import printable
 from tacit.report.svg import drawing, svg_element
+
+if TYPE_CHECKING:  # it is imported when something is drawn: a daemon draws nothing
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, BLACK = (
     "#0072B2",
@@ -211,6 +214,8 @@ def picture(
 ) -> str:
     """What `draw` puts on a figure, under a title, as one `<svg>` element."""
     with drawing(figure_id):
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=(width, height), layout="constrained")
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
         draw(figure)

@@ -7,11 +7,11 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -43,6 +43,8 @@ def drawing(figure_id: str) -> Iterator[None]:
         The caller's matplotlib settings are as before afterwards. Names in any script are drawn without a warning: the
         reader's browser has the fonts that matplotlib lacks.
     """
+    import matplotlib as mpl
+
     noisy = logging.getLogger("matplotlib.font_manager")
     level = noisy.level
     with mpl.rc_context(), warnings.catch_warnings():

@@ -285,7 +285,8 @@ class NodeServer:
         total: Words | None = None
         signers = self._signers(wanted.company, envelopes)
         for party, envelope in envelopes.items():
-            contents = unseal(envelope, self._key, self._held, signers.keys.get(party))
+            with _naming(party):
+                contents = unseal(envelope, self._key, self._held, signers.keys.get(party))
             wanted.check(contents.label, party, len(envelopes))
             signers.check(contents.label)
             if total is not None and total.shape != contents.words.shape:
@@ -301,7 +302,8 @@ class NodeServer:
         messages = {}
         signers = self._signers(wanted.company, envelopes)
         for party, envelope in envelopes.items():
-            label, messages[party] = unseal_message(envelope, self._key, signers.keys.get(party))
+            with _naming(party):
+                label, messages[party] = unseal_message(envelope, self._key, signers.keys.get(party))
             wanted.check(label, party, len(envelopes))
             signers.check(label)
         self._sum_once(wanted.context, envelopes)
@@ -384,6 +386,15 @@ def _failing(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise EngineFailed(f"{what}: {type(error).__name__}") from error
+
+
+@contextlib.contextmanager
+def _naming(party: str) -> Iterator[None]:
+    """Say whose envelope is wrong, so that a study can go on without that party."""
+    try:
+        yield
+    except CenterError as error:
+        raise CenterError(f"party {party!r}: {error}") from error
 
 
 def _envelopes(entries: Mapping[str, Value]) -> dict[str, bytes]:

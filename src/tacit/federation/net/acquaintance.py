@@ -38,10 +38,10 @@ class Acquaintances:
             return {}
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if self._read[0] != stamp:
-            forms = read_json(self._path)
-            if not isinstance(forms, list) or not all(isinstance(form, dict) for form in forms):
-                raise SettingError(f"{self._path} is damaged; remove it, and members are pinned anew")
-            members = [Member.from_dict(form) for form in forms]
+            try:
+                members = [Member.from_dict(form) for form in _listed(read_json(self._path))]
+            except SettingError as error:
+                raise SettingError(f"{self._path} is damaged; remove it, and members are pinned anew") from error
             self._read = (stamp, {member.name: member for member in members})
         return self._read[1]
 
@@ -75,6 +75,12 @@ class Acquaintances:
         return new
 
 
+def _listed(forms: object) -> list[dict[str, object]]:
+    if not isinstance(forms, list) or not all(isinstance(form, dict) for form in forms):
+        raise SettingError("members are a list of descriptions")
+    return forms
+
+
 def encode_members(members: Sequence[Member]) -> bytes:
     """Members as a letter's body."""
     return json.dumps([member.as_dict() for member in members]).encode()
@@ -83,7 +89,6 @@ def encode_members(members: Sequence[Member]) -> bytes:
 def decode_members(body: bytes) -> list[Member]:
     """What `encode_members` wrote; a `WireError` for anything else."""
     try:
-        forms = json.loads(body)
-        return [Member.from_dict(form) for form in forms]
-    except (ValueError, TypeError, SettingError) as error:
+        return [Member.from_dict(form) for form in _listed(json.loads(body))]
+    except (ValueError, SettingError) as error:
         raise WireError("a message does not say who belongs to the federation") from error

@@ -20,6 +20,7 @@ from tacit.federation.net.link import Link
 from tacit.federation.net.station import ANSWER, ASK, MEMBERS, REFUSAL, STUDY
 
 _FIRST_REPEAT, _LONGEST_REPEAT = 1.0, 10.0  # seconds until a letter without a reply is sent again
+_REPEAT_EACH = 0.02  # more for each member: a crowd needs its time, and would be slowed down by being asked again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,13 +121,13 @@ class Exchange:
 
     async def _gather(self, pending: _Pending) -> None:
         clock = asyncio.get_running_loop().time
-        deadline, repeat = clock() + pending.post.seconds, _FIRST_REPEAT
+        deadline, repeat = clock() + pending.post.seconds, _FIRST_REPEAT + _REPEAT_EACH * len(pending.missing)
         while pending.missing and (left := deadline - clock()) > 0:
             await self._send_letters(pending, sorted(pending.missing))
             try:
                 await asyncio.wait_for(pending.done.wait(), timeout=min(repeat, left))
             except TimeoutError:
-                repeat = min(2 * repeat, _LONGEST_REPEAT)
+                repeat = max(repeat, min(2 * repeat, _LONGEST_REPEAT))
 
     async def _send_letters(self, pending: _Pending, names: Sequence[str]) -> None:
         identity, post = self._headquarters.identity, pending.post

@@ -122,6 +122,9 @@ class Headquarters:
 
     def admit(self, invitation: str, member: Member) -> int | None:
         """Take a member in; the running server knows its keys at once."""
+        own = self.identity.member
+        if not {own.nkey, own.letter_key}.isdisjoint((member.nkey, member.letter_key)):
+            raise SettingError(f"{member.name!r} brings a key that is the coordinator's; make new ones")
         seat = self.roster.admit(invitation, member)
         self.apply()
         return seat

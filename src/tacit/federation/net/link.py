@@ -79,6 +79,7 @@ class Link:
         self._lost = asyncio.Event()
         self._up = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
+        self._closing = False  # the client's `connect` may swallow a cancellation
         self.on_up: Callable[[], Awaitable[None]] | None = None  # told of every new connection after the first
 
     async def open(self, *, seconds: float = 10.0) -> None:
@@ -190,6 +191,7 @@ class Link:
 
     async def close(self) -> None:
         """Send what is pending and close for good."""
+        self._closing = True
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -251,12 +253,14 @@ class Link:
 
     async def _keep(self) -> None:
         """Connect again whenever the connection is lost."""
-        while True:
+        while not self._closing:
             await self._lost.wait()
             self._up.clear()
             self._note("connection-lost")
             pause = _FIRST_PAUSE
             while not self._up.is_set():
+                if self._closing:
+                    return
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 try:

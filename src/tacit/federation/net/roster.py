@@ -111,6 +111,7 @@ class Roster:
             if (member.name, member.role) != (name, role):
                 raise SettingError(f"the invitation is for the {role} {name!r}, not the {member.role} {member.name!r}")
             self._check_free(name, role)
+            self._check_keys(member)
             seat = self._free_seat() if role == "center" else None
             database.execute("UPDATE invitation SET used = ? WHERE id = ?", (time.time(), invitation))
             database.execute(
@@ -160,6 +161,15 @@ class Roster:
             raise SettingError(f"{name!r} {state}; choose another name")
         if role == "center" and len(self.members("center")) >= N_NODES:
             raise SettingError(f"the center has its {N_NODES} nodes; revoke one before another is invited")
+
+    def _check_keys(self, member: Member) -> None:
+        """Nobody brings a key that is another's: the server would give that key its permissions."""
+        keys = (member.nkey, member.letter_key.hex(), member.seal_key.hex())
+        where = " OR ".join("instr(form, ?)" for _ in keys)  # revoked members too
+        other = self._database.execute(f"SELECT 1 FROM member WHERE {where}", keys).fetchone()
+        invitation = self._database.execute("SELECT 1 FROM invitation WHERE nkey = ?", keys[:1]).fetchone()
+        if other is not None or invitation is not None:
+            raise SettingError(f"{member.name!r} brings a key that is another's; make new ones in another --folder")
 
     def _free_seat(self) -> int:
         taken = {self.seat(member.name) for member in self.members("center")}

@@ -1,0 +1,227 @@
+"""A thousand parties on one machine, each a real client of the message server, in rounds whose sum alone is opened.
+
+    python benchmarks/crowd.py [PARTIES]
+
+Every party has its own keys, connection (TLS), subjects and ledger on disk; it signs its letters and envelopes, and is
+added up with all others, who are named in every question. Three center nodes are processes of their own, and check
+every signature. The parties share a few processes, for a thousand would not fit this machine. In the same run: the same
+rounds between parties in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import resource
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+
+from tacit import wire
+from tacit.daemon.coordinator import CoordinatorDaemon
+from tacit.daemon.joining import join
+from tacit.daemon.node import NodeDesk, prepare_engine
+from tacit.data.schema import Schema
+from tacit.data.table import Table
+from tacit.federation.federation import Federation
+from tacit.federation.guard import Bond, Guard
+from tacit.federation.nats import Line, NatsEngine, Wanted
+from tacit.federation.net.acquaintance import Acquaintances
+from tacit.federation.net.headquarters import Headquarters, Invite
+from tacit.federation.net.identity import Identity
+from tacit.federation.net.journal import Journal
+from tacit.federation.net.letter import Letter
+from tacit.federation.net.offer import Offer
+from tacit.federation.net.place import Place, make_folder
+from tacit.federation.net.roster import Ticket
+from tacit.federation.net.server import ServerSettings
+from tacit.federation.net.station import ANSWER, ASK, HELLO, Outgoing, Station, stop_on_signals
+from tacit.federation.policy import Policy
+from tacit.federation.reply import Sealed
+from tacit.federation.step import step
+from tacit.privacy.event import Pure
+from tacit.privacy.ledger import Ledger
+from tacit.rand import Rng
+
+N_NUMBERS = 100
+N_WORKERS = 4
+N_ROUNDS = 3
+NODES = ("node-a", "node-b", "node-c")
+FORK = multiprocessing.get_context("fork")
+SCHEMA = Schema.of_arrays(1, ["0", "1"])
+TABLE = Table.from_arrays(np.zeros((2, 1)), np.array([0, 1]), SCHEMA)
+
+
+@step("benchmark/addend", version=1)
+def addend(table: Table, *, rng: Rng, number: int, n_parties: int) -> Sealed:
+    return Sealed(np.full(N_NUMBERS, number, dtype=np.int64), Pure(epsilon=1e-6), n_parties)
+
+
+class Desk:
+    """A party's guard and ledger, without studies: what is timed is the round."""
+
+    streams = (ASK,)
+
+    def __init__(self, place: Place, keys: Mapping[str, bytes]) -> None:
+        self._place = place
+        self._keys = keys
+        ledger = Ledger(place.folder / "ledger.db")
+        self._guard = Guard(place.identity.name, TABLE, policy=Policy(), ledger=ledger, rng=Rng.system())
+
+    def handle(self, letter: Letter) -> Outgoing | None:
+        if letter.kind == HELLO:
+            card = {"n_records": 2, "schema": SCHEMA.digest(), "accepts": sorted(self._keys)}
+            return Outgoing(kind=HELLO, body=wire.encode(card))
+        company = {name: self._keys[name] for name in letter.company}
+        bond = Bond(company=company, sign=self._place.identity.sign)
+        return Outgoing(kind=ANSWER, body=self._guard.answer(letter.body, self._place.pinned.seal_keys, bond))
+
+    def arrives(self, letter: Letter) -> None:
+        """Nothing is so urgent."""
+
+    def news(self) -> Mapping[str, bytes]:
+        return {}
+
+
+def start(root: Path, name: str, work: Callable[[Journal, asyncio.Event], object]) -> BaseProcess:
+    """A process that does `work` until it is told to stop; returns when its log says that it serves."""
+
+    def live() -> None:
+        async def serve() -> None:
+            with (root / f"{name}.log").open("a") as stream:
+                await work(Journal(name, stream), stop_on_signals())  # type: ignore[misc]
+
+        asyncio.run(serve())
+        os._exit(0)
+
+    process = FORK.Process(target=live)
+    process.start()
+    return process
+
+
+def serve_node(root: Path, name: str) -> Callable[[Journal, asyncio.Event], object]:
+    async def work(journal: Journal, stop: asyncio.Event) -> None:
+        place = Place.load(root / name, "center")
+        await Station(place, NodeDesk(place, journal), journal).serve(stop)
+
+    return work
+
+
+def serve_parties(root: Path, names: Sequence[str], keys: Mapping[str, bytes]) -> Callable[..., object]:
+    async def work(journal: Journal, stop: asyncio.Event) -> None:
+        stations = []
+        for name in names:
+            place = Place.load(root / "parties" / name, "party")
+            station = Station(place, Desk(place, keys), Journal(name, (root / f"{name}.log").open("a")))
+            stations.append(asyncio.create_task(station.serve(stop, connect_seconds=120.0)))
+            if len(stations) % 20 == 0:
+                await asyncio.sleep(0.05)  # a real crowd does not come at the same moment
+        await asyncio.gather(*stations)
+
+    return work
+
+
+def admit_parties(root: Path, headquarters: Headquarters, names: Sequence[str]) -> dict[str, bytes]:
+    """Make the parties' keys and folders, and take them in as the daemon does, but all at once."""
+    keys = {}
+    pinned = headquarters.pinned
+    for name in names:
+        folder = make_folder(root / "parties" / name)
+        identity = Identity.make(name, "party", folder)
+        nkey = Identity(name, "party", Rng.system().bytes(32)).member.nkey  # the invitation's own
+        headquarters.roster.invite(Ticket(id=name, name=name, role="party", nkey=nkey, expires=time.time() + 3600))
+        headquarters.roster.admit(name, identity.member)
+        Place.write(folder, identity.member, pinned, None)
+        keys[name] = identity.member.letter_key
+    headquarters.apply()
+    return keys
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.05)
+
+
+def has(path: Path, word: str) -> bool:
+    return path.exists() and word in path.read_text()
+
+
+def time_rounds(federation: Federation) -> list[float]:
+    """Seconds of each round: the question, all answers, the opened sum."""
+    parties = federation.begin("benchmark")
+    seconds = []
+    for number in range(1, N_ROUNDS + 1):
+        started = time.perf_counter()
+        total = parties.sum(addend, number=number, n_parties=parties.n_parties)
+        seconds.append(time.perf_counter() - started)
+        assert np.all(total == number * parties.n_parties)
+    return seconds
+
+
+def measure(root: Path, names: Sequence[str]) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    headquarters = Headquarters.make(root / "coordinator", ServerSettings(port=port), None)
+
+    async def coordinate(journal: Journal, stop: asyncio.Event) -> None:
+        await CoordinatorDaemon(Headquarters(root / "coordinator"), journal).serve(stop)
+
+    processes = [start(root, "coordinator", coordinate)]
+    try:
+        wait_until(lambda: has(root / "coordinator.log", '"serving"'))
+        for node in NODES:
+            join(headquarters.invite(Invite(name=node, role="center")), root / node)
+            prepare_engine(root / node, None)
+        started = time.perf_counter()
+        keys = admit_parties(root, headquarters, names)
+        for node in NODES:
+            Acquaintances(root / node).learn(headquarters.roster.members("party"))
+            processes.append(start(root, node, serve_node(root, node)))
+        joined = time.perf_counter()
+        for i in range(N_WORKERS):
+            processes.append(start(root, f"worker{i}", serve_parties(root, names[i::N_WORKERS], keys)))
+        for name in (*NODES, *names):
+            wait_until(lambda name=name: has(root / f"{name}.log", '"serving"'))  # type: ignore[misc]
+        connected = time.perf_counter()
+        print(
+            f"{len(names):,} parties: keys and members {joined - started:.1f} s, connected {connected - joined:.1f} s"
+        )
+        offer = Offer(
+            name="crowd", digest="0" * 64, text="", schema=SCHEMA.to_dict(), quorum=len(names), deadline_seconds=120.0,
+            parties=None,
+        )  # fmt: skip
+        with Line(Headquarters(root / "coordinator")) as line:
+            engine = NatsEngine(line, offer)
+            engine.gather(Wanted(asked=tuple(names), quorum=len(names), seconds=120.0))
+            print(f"all have told their card after {time.perf_counter() - connected:.1f} s")
+            real = time_rounds(Federation(engine, line.center(), study="crowd"))
+        alone = time_rounds(Federation.from_tables(dict.fromkeys(names, TABLE)))
+        print(
+            f"a secure-sum round of {len(names):,} parties, {N_NUMBERS} numbers each: "
+            f"{', '.join(f'{s:.2f}' for s in real)} s; in one process {', '.join(f'{s:.2f}' for s in alone)} s; "
+            f"ratio {min(real) / min(alone):.1f}"
+        )
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.join()
+        headquarters.close()
+
+
+def main(n_parties: int) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 65536), most))
+    with tempfile.TemporaryDirectory() as root:
+        measure(Path(root), [f"party{i:04d}" for i in range(n_parties)])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
