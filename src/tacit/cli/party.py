@@ -11,17 +11,14 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.show import err, out
-from tacit.daemon.consent import DEFAULT_RUNS, Consents, Known
-from tacit.daemon.consent import FILE as CONSENT_FILE
+from tacit.daemon import DEFAULT_RUNS
 from tacit.daemon.joining import join
-from tacit.daemon.party import PartyDesk, study_policy
 from tacit.daemon.party_file import FILE, LEDGER, DataSource, PartyFile, write_party_file
-from tacit.daemon.words import ledger_lines, policy_lines, spending_plot, study_lines, why_not
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.log import Log
 from tacit.federation.net.acquaintance import Acquaintances
@@ -29,9 +26,11 @@ from tacit.federation.net.identity import Member
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.place import Invitation, Place, fingerprints
 from tacit.federation.net.station import Station, stop_on_signals
-from tacit.methods import METHODS
 from tacit.privacy.ledger import Ledger
-from tacit.studies.study import Study
+
+if TYPE_CHECKING:  # whatever knows the methods is imported by the commands that need it: joining does not
+    from tacit.daemon.consent import Consents, Known
+    from tacit.daemon.party import PartyDesk
 
 app = typer.Typer(help="Take part in a federation with your own data.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -76,6 +75,8 @@ def serve(folder: Folder = FOLDER) -> None:
 
       tacit party serve
     """
+    from tacit.daemon.party import PartyDesk
+
     place = Place.load(folder, "party")
     journal = Journal(place.identity.name)
     desk = PartyDesk(place, journal)
@@ -100,6 +101,8 @@ def studies(
 
       tacit party studies
     """
+    from tacit.daemon.words import study_lines
+
     place, consents = _opened(folder)
     known = consents.all()
     if json_output:
@@ -131,6 +134,9 @@ def opt_in(
 
       tacit party opt-in study.toml --runs 1
     """
+    from tacit.daemon.party import study_policy
+    from tacit.daemon.words import why_not
+
     place, consents = _opened(folder)
     policy = PartyFile.read(folder).policy
     wanted = [_found(study, consents) for study in studies]
@@ -187,6 +193,8 @@ def ledger(
 
       tacit party ledger --plot spent.svg
     """
+    from tacit.daemon.words import ledger_lines, spending_plot
+
     place, _ = _opened(folder)
     budget = PartyFile.read(folder).policy.budget
     book = Ledger(folder / LEDGER)
@@ -244,6 +252,8 @@ def policy(
 
       tacit party policy --check heart
     """
+    from tacit.daemon.words import policy_lines, why_not
+
     _, consents = _opened(folder)
     if edit:
         _edit(folder / FILE)
@@ -263,6 +273,9 @@ def party() -> None:
 
 
 def _opened(folder: Path) -> tuple[Place, Consents]:
+    from tacit.daemon.consent import FILE as CONSENT_FILE
+    from tacit.daemon.consent import Consents
+
     return Place.load(folder, "party"), Consents(folder / CONSENT_FILE)
 
 
@@ -281,6 +294,9 @@ def _found(study: str, consents: Consents) -> Known:
     path = Path(study)
     if not (path.suffix == ".toml" or path.is_file()):
         return consents.named(study)
+    from tacit.methods import METHODS
+    from tacit.studies.study import Study
+
     read = Study.read(path, known_methods=METHODS)
     consents.keep(read)
     found = consents.find(read.digest())

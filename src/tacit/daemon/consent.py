@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import SettingError, StudyError, WireError
 from tacit.federation.net.offer import Offer
 from tacit.methods import METHODS, Method
@@ -21,7 +22,6 @@ from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
 FILE = "studies.db"
-DEFAULT_RUNS = 2  # a run that loses a party starts again with the rest, and costs again
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (

@@ -7,7 +7,8 @@ import textwrap
 import time
 from collections.abc import Mapping
 
-from tacit.daemon.consent import DEFAULT_RUNS, Known
+from tacit.daemon import DEFAULT_RUNS
+from tacit.daemon.consent import Known
 from tacit.errors import TacitError
 from tacit.federation.net.place import Place
 from tacit.federation.policy import Policy
