@@ -21,7 +21,8 @@ from tacit.federation.net.server import running_pid
 from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
 
-from ..net.conftest import FORK, STUDY, Loopback, build, wait_for
+from ..net.conftest import STUDY, Loopback, build, wait_for
+from ..net.life import PROCESSES
 from ..net.test_federation import Watch
 from .spy import Spy
 
@@ -105,7 +106,7 @@ def _kill_daemon(loopback: Loopback, victim: str, pause: float) -> None:
 
 
 def _start_runner(root: Path) -> BaseProcess:
-    process = FORK.Process(target=_run_studies, args=(root,), daemon=True)
+    process = PROCESSES.Process(target=_run_studies, args=(root,), daemon=True)
     process.start()
     return process
 

@@ -19,7 +19,7 @@ from tacit.federation.net.station import ANSWER, ASK, Outgoing
 from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
 
-from ..net.conftest import DESKS, STUDY, Loopback, build
+from ..net.conftest import STUDY, Loopback, build
 from ..net.test_federation import DESCENT, PARTIES, Watch, run
 from .proxy import Proxy
 from .spy import Spy
@@ -72,9 +72,6 @@ class BadEnvelopes(Misbehaving):
         assert isinstance(envelopes, list)
         wrong = {**told.value, "envelopes": [bytes(len(e)) for e in envelopes if isinstance(e, bytes)]}
         return Outgoing(kind=ANSWER, body=replace(told, value=wrong).encode())
-
-
-DESKS |= {"silent": Silent, "garbage": Garbage, "bad-envelopes": BadEnvelopes}
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +150,12 @@ def test_a_full_disk_lets_nothing_leave_and_the_rest_go_on(west: Loopback) -> No
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
-    [("silent", r"no answer within 2 s"), ("garbage", r"it sent something that is no answer to the question")],
+    ("desk", "words"),
+    [(Silent, r"no answer within 2 s"), (Garbage, r"it sent something that is no answer to the question")],
 )
-def test_a_party_that_does_not_answer_is_left_out(west: Loopback, kind: str, words: str) -> None:
-    study = opted_in(west, study_of(kind, deadline=2))
-    west.start("west", kind)
+def test_a_party_that_does_not_answer_is_left_out(west: Loopback, desk: type[Misbehaving], words: str) -> None:
+    study = opted_in(west, study_of(desk.__name__.lower(), deadline=2))
+    west.start("west", "party", desk)
     started = time.monotonic()
     finished = run(west, study, wait=15)
     assert time.monotonic() - started < 20
@@ -168,6 +165,6 @@ def test_a_party_that_does_not_answer_is_left_out(west: Loopback, kind: str, wor
 
 def test_envelopes_that_do_not_open_stop_the_run_and_the_party_is_named(west: Loopback) -> None:
     study = opted_in(west, study_of("envelopes"))
-    west.start("west", "bad-envelopes")
+    west.start("west", "party", BadEnvelopes)
     with pytest.raises(CenterError, match="party 'west': an envelope does not open"):
         run(west, study)

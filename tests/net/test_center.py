@@ -30,9 +30,11 @@ A = np.array([[0.9, 0.1], [0.1, 0.5]])
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Loopback]:
-    made = build(tmp_path, parties={})
-    for node in ("node-a", "node-b", "node-c"):  # as if they had joined
-        Acquaintances(made.folder(node)).learn([P.member, Q.member])
+    made = build(tmp_path, parties={}, center=False)
+    for node in ("node-a", "node-b", "node-c"):
+        made.invite(node, "center")
+        Acquaintances(made.folder(node)).learn([P.member, Q.member])  # as if they had joined; a node alone writes this
+        made.start(node, "center")
     yield made
     made.close()
 

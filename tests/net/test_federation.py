@@ -316,3 +316,24 @@ def test_a_link_closes_although_its_client_swallows_the_cancellation(
         await asyncio.wait_for(link.close(), timeout=10)
 
     asyncio.run(close_while_connecting())
+
+
+def test_a_lost_connection_is_noticed_although_its_client_does_not_tell(loopback: Loopback) -> None:
+    """As when the client fails while it closes, with something left to send to a server that is gone."""
+    place = Place.load(loopback.folder("west"), "party")
+
+    async def lose() -> bool:
+        link = Link(place.pinned.address, place.credential)
+        await link.open()
+        first = link.client
+        first._closed_cb = None
+        await first.close()
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if link.is_up and link.client is not first:
+                break
+        found = link.client is not first and link.client.is_connected
+        await link.close()
+        return found
+
+    assert asyncio.run(lose())

@@ -39,6 +39,7 @@ Handler = Callable[[str, bytes, str], Awaitable[None]]  # subject, message, subj
 _CONNECT_SECONDS = 5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _PING_SECONDS = 5  # a line that is cut without a word is noticed after three of these
+_LOOK_SECONDS = 0.5  # the client does not always tell that it is closed, so it is also looked at
 _PENDING_BYTES = 256 << 20
 
 
@@ -239,9 +240,14 @@ class Link:
             )
         except NoServersError as error:  # it says nothing; the cause came before
             raise (causes[-1] if causes else error) from error
-        for subject, handler in self._handlers.items():
-            await self._listen(client, subject, handler)
-        await client.flush(timeout=_CONNECT_SECONDS)
+        try:
+            for subject, handler in self._handlers.items():
+                await self._listen(client, subject, handler)
+            await client.flush(timeout=_CONNECT_SECONDS)
+        except (OSError, Error):
+            with contextlib.suppress(OSError, Error):
+                await client.close()
+            raise
         self._client, self._lost = client, lost
         self._up.set()
 
@@ -254,7 +260,7 @@ class Link:
     async def _keep(self) -> None:
         """Connect again whenever the connection is lost."""
         while not self._closing:
-            await self._lost.wait()
+            await self._until_lost()
             self._up.clear()
             self._note("connection-lost")
             pause = _FIRST_PAUSE
@@ -270,6 +276,17 @@ class Link:
             self._note("connected-again")
             if self.on_up is not None:
                 await self.on_up()
+
+    async def _until_lost(self) -> None:
+        """Return when the connection is lost.
+
+        The client calls back when it has closed, unless closing fails half-way: with something left to send, to a
+        server that is gone, it ends in an error, and nobody is told.
+        """
+        while self._client is not None and self._client.is_connected:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._lost.wait(), _LOOK_SECONDS)
+                return
 
     def _note(self, event: str, **facts: str) -> None:
         if self._journal is not None:
