@@ -14,10 +14,10 @@ most of the variants apart.
     constant   c = r 0.3 sqrt(s / (0.0015 n)), between 0.3 r and r. A small c lets less noise into everything (R^2 = r^2
                + c^2) and more into the intercept; when there is so much noise that little else than the intercept can
                be learned, the latter counts
-    rounds     5 + 3 log10(0.0015 n / s), between 3 and 11: the less noise, the more corrections are worth their share
-    moments    0.75 + 0.1 log10(s / (0.0015 n)) of mu^2, between 0.6 and 0.75; the rest in equal parts to the rounds
+    rounds     5 + 3 log10(0.0015 n / s), between 3 and 10: the less noise, the more corrections are worth their share
+    shares     of mu^2: 0.15 to the squares, 0.5 to the moments, the rest in equal parts to the rounds
     l2         8 r v (v / (r n))^0.4, v the standard deviation of the noise of the equation, a coordinate
-    eigenvalue floor, shrinkage and weights: `newton_solve`
+    shape: `newton_shape`; eigenvalue floor and weights: `newton_solve`
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import math
 from dataclasses import dataclass
 
 _LEAST_CONSTANT, _LARGEST_CONSTANT = 0.3, 1.0  # of the radius
-_ROUNDS = (3, 11)
-_MOMENTS = (0.6, 0.75)
+_ROUNDS = (3, 10)
+_SQUARES, _MOMENTS = 0.15, 0.5
 _USUAL_NOISE = 0.0015  # of n: epsilon of about 0.1 for 40,000 records
 _L2, _L2_POWER = 8.0, 0.4
 _HOPELESS = 0.1
@@ -35,10 +35,11 @@ _HOPELESS = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What was chosen: `constant` as a share of the radius, `moments` as one of mu^2."""
+    """What was chosen: `constant` as a share of the radius, `squares` and `moments` as shares of mu^2."""
 
     constant: float
     rounds: int
+    squares: float
     moments: float
 
 
@@ -51,7 +52,8 @@ def default_rules(unit_noise: float, n_records: int | None) -> Rules:
     return Rules(
         constant=min(max(constant, _LEAST_CONSTANT), _LARGEST_CONSTANT),
         rounds=min(max(rounds, _ROUNDS[0]), _ROUNDS[1]),
-        moments=min(max(_MOMENTS[1] + 0.1 * noisier, _MOMENTS[0]), _MOMENTS[1]),
+        squares=_SQUARES,
+        moments=_MOMENTS,
     )
 
 

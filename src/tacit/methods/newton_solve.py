@@ -1,22 +1,27 @@
 """The coordinator's side of private Newton: from opened sums to a model. All of it is post-processing.
 
-Wanted is the zero of S(W) - t + l2 (W - start), S(W) the sum of responses. Opened are t, the second moments A, and S at
-a few models W_k, each with known noise.
+Wanted is the zero of S(W) - t + l2 (W - start) P, S(W) the sum of responses u (prediction - 1/C). Opened are t, the
+second moments M of the rows u, and S at a few models, each with known noise. A row counts as u = a g, but its scores
+are those of g; so models are over a typical u: W has the scores W u / (a rho), rho = sum a / sum a^2, which is W u for
+a typical row, and is the model W / rho over g and W B / rho over z. P is what an l2 on the features is for W.
 
-1. *Curvature.* Off the diagonal and beside its largest eigenvector, A is mostly noise, of known size: that part is
-   shrunk by the share of its energy that is not noise (Wiener), and eigenvalues are raised to 0.4 s_A sqrt(k).
+1. *Curvature.* Eigenvalues of M are raised to 0.8 s_M sqrt(k), s_M the noise of an entry on its diagonal. (Before the
+   shaping, off the diagonal and beside its largest eigenvector, A is mostly noise, of known size: that part is shrunk
+   by the share of its energy that is not noise, Wiener's rule: `denoised`.)
 2. *Response of a normal population.* If rows are normal with these moments, S(W) = n (E p - 1/C) m' + n K W Cov by
    Stein's lemma, m their mean, K = E (Diag p - p p') the mean curvature of a record's loss, a C x C matrix (one number,
-   E sigma', for two classes). Nothing else is opened for it.
-3. *All rounds at once.* S(W) = S_k + K_k (W - W_k) A is an estimate of S(W) for every round k; the normal population is
-   one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of A does on
-   the way from W_k to W, and what a curvature that is 30 % off does there: s_k^2 + ||K_k (W - W_k)||^2 s_A^2 / 2 + 0.09
-   ||K_k (W - W_k) A||^2 / size, a coordinate. So rounds near the solution count most, rounds equally near are averaged,
+   E sigma', for two classes). Nothing else is opened for it. All rows have the same constant, q.g = c, so that M tells
+   both sum a^2 = q'M q / c^2 and the mean, M q = c sum a u.
+3. *All rounds at once.* S(W) = S_k + K_k (W - W_k) M is an estimate of S(W) for every round k; the normal population is
+   one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of M does on
+   the way from W_k to W, and what a curvature that is 30 % off does there: s_k^2 + ||K_k (W - W_k)||^2 s_M^2 / 2 + 0.09
+   ||K_k (W - W_k) M||^2 / size, a coordinate. So rounds near the solution count most, rounds equally near are averaged,
    and with little noise the last ones decide. The normal population's way starts at 0. How far it is off is seen in the
    rounds: the mean square of S_k - S(W_k), averaged over rounds, beyond four times what their noise explains; 1 % at
    least. Rows with many duplicates or long tails respond otherwise, and it then soon counts for nothing.
 4. *Solution.* The weighted equation is linear in W. Its eigenvectors on the side of the classes split it into one
-   system of size k for each. The penalty is that of `default_l2`; the intercept has none.
+   system of size k for each. The penalty is that of `default_l2`; the intercept has none. No model is asked about whose
+   scores would spread by more than 12 in a normal population: nothing could be learned from its answers.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -36,11 +42,11 @@ from tacit.methods.newton_sum import Plan
 
 Floats = npt.NDArray[np.float64]
 
-_FLOOR = 0.4
+_FLOOR = 0.8
 _MISFIT = 0.01  # of a normal population's responses: how far records respond otherwise at least
 _CONTRADICTED = 4.0  # times the variance that noise explains: rounds that differ by more say that it is off
 _CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
-_LONGEST = 1e4  # of R ||theta||: no model that is asked about is longer
+_WIDEST = 12.0  # of the scores of a normal population
 _MOST_ROUNDS = 1000  # without noise
 _EXACT = 1e-11
 NODES, WEIGHTS = roots_hermitenorm(41)
@@ -52,19 +58,19 @@ _POINTS = 256  # of the low-discrepancy sequence that stands for a normal popula
 class Observation:
     """S at one model, the standard deviation of its noise, and what a normal population would say there."""
 
-    theta: Floats  # (n_scores, k)
+    model: Floats  # (n_scores, k)
     response: Floats
     noise_std: float
     curvature: Floats  # (n_scores, n_scores): the mean curvature of a record
     surprise: Floats  # the response beyond that of a normal population
-    surprise_variance: float  # a coordinate, of the noise of A in it
+    surprise_variance: float  # a coordinate, of the noise of M in it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solved:
     """A model with what is needed to say how sure it is."""
 
-    theta: Floats  # (n_scores, k)
+    model: Floats  # (n_scores, k)
     noise_variance: float  # of the equation, a coordinate
     curvature: Floats  # K
     l2: float
@@ -75,30 +81,49 @@ class Equation:
     """What has been opened so far, and the model that follows from it."""
 
     plan: Plan
+    B: Floats
+    rho: float
     n_records: float
     t: Floats
-    opened: Floats  # A as it was opened
-    A: Floats  # denoised
+    opened: Floats  # M as it was opened
+    M: Floats  # with no eigenvalue that noise could have made
     t_noise: float
-    A_noise: float
+    M_noise: float
     start: Floats
     l2: float | None
     has_intercept: bool
     observations: list[Observation] = field(default_factory=list)
 
+    @cached_property
+    def constant_row(self) -> Floats:
+        """q: q.g is the constant c for every row."""
+        return constant_row(self.B)
+
+    @cached_property
+    def penalised(self) -> Floats:
+        """P: what an l2 on the features is for W."""
+        features: Floats = self.B[:, :-1] / self.rho
+        return features @ features.T
+
+    @cached_property
+    def basis(self) -> Floats:
+        """Orthonormal columns that span the models; without an intercept, those that have none."""
+        k = len(self.B)
+        if self.has_intercept:
+            return np.eye(k)
+        columns: Floats = np.linalg.svd(self.B[:, -1:])[0][:, 1:]
+        return columns
+
     @property
     def mean(self) -> Floats:
-        """m: the mean row, with its constant."""
-        row: Floats = self.A[-1] / (self.n_records * self.plan.constant)
-        row[-1] = self.plan.constant
+        """m: the mean row."""
+        row: Floats = self.M @ self.constant_row * (self.rho / (self.n_records * self.plan.constant))
         return row
 
-    def population(self, theta: Floats) -> tuple[Floats, Floats]:
-        """S(theta) and K of a normal population with the opened moments."""
+    def population(self, model: Floats) -> tuple[Floats, Floats]:
+        """S(model) and K of a normal population with the opened moments."""
         m, n = self.mean, self.n_records
-        centre = theta @ m
-        along: Floats = theta @ self.A / n - np.outer(centre, m)  # W Cov
-        spread = along @ theta.T
+        centre, along, spread = self._scores(model)
         above, K = (
             _binary_population(float(centre[0]), float(spread[0, 0]))
             if self.plan.n_classes == 2
@@ -106,46 +131,56 @@ class Equation:
         )
         return n * (np.outer(above, m) + K @ along), K
 
-    def observe(self, theta: Floats, response: Floats, noise_std: float) -> None:
+    def _scores(self, model: Floats) -> tuple[Floats, Floats, Floats]:
+        """Of a normal population: their mean, W Cov, and their covariance W Cov W'."""
+        centre: Floats = model @ self.mean
+        along: Floats = model @ self.M / self.n_records - np.outer(centre, self.mean)
+        return centre, along, along @ model.T
+
+    def observe(self, model: Floats, response: Floats, noise_std: float) -> None:
         """Add a round."""
-        expected, K = self.population(theta)
+        expected, K = self.population(model)
         self.observations.append(
             Observation(
-                theta=theta,
+                model=model,
                 response=response,
                 noise_std=noise_std,
                 curvature=K,
                 surprise=response - expected,
-                surprise_variance=self._variance(0.0, K @ theta),
+                surprise_variance=self._variance(0.0, K @ model),
             )
         )
 
-    def solve(self, theta: Floats, iterations: int, *, l2: float | None = None) -> Solved:
-        """The model that solves the weighted equation, from `theta` on: weights and curvature depend on it a little."""
+    def solve(self, model: Floats, iterations: int, *, l2: float | None = None) -> Solved:
+        """The model that solves the weighted equation, from `model` on: weights and curvature depend on it a little."""
         for _ in range(iterations):
-            solved = self._solve_at(theta, l2)
-            length = float(np.linalg.norm(solved.theta)) * self.plan.reach
-            if length > _LONGEST:
-                solved = replace(solved, theta=solved.theta * (_LONGEST / length))
-            theta = 0.5 * (theta + solved.theta)
+            solved = self._solve_at(model, l2)
+            solved = replace(solved, model=self._narrowed(solved.model))
+            model = 0.5 * (model + solved.model)
         return solved
 
-    def _solve_at(self, theta: Floats, l2: float | None) -> Solved:
-        expected, K_0 = self.population(theta)
-        way = theta if theta.any() else np.full_like(theta, 4 / self.plan.reach / math.sqrt(theta.shape[1]))
-        terms = [(self._variance(self._misfit(expected), K_0 @ way), K_0, K_0 @ theta @ self.A - expected)]
+    def _narrowed(self, model: Floats) -> Floats:
+        """The model, made shorter if its scores are spread too wide."""
+        centre, _, spread = self._scores(model)
+        width = float(np.linalg.norm(centre)) + math.sqrt(max(0.0, float(np.trace(spread))))
+        return model * min(1.0, _WIDEST / max(width, 1e-300))
+
+    def _solve_at(self, model: Floats, l2: float | None) -> Solved:
+        expected, K_0 = self.population(model)
+        way = model if model.any() else np.full_like(model, 4 / math.sqrt(model.shape[1]))
+        terms = [(self._variance(self._misfit(expected), K_0 @ way), K_0, K_0 @ model @ self.M - expected)]
         for one in self.observations:
             K = one.curvature
-            way = K @ (one.theta - theta)
-            variance = self._variance(one.noise_std, way) + _CURVED**2 * float(np.mean((way @ self.A) ** 2))
-            terms.append((variance, K, K @ one.theta @ self.A - one.response))
+            way = K @ (one.model - model)
+            variance = self._variance(one.noise_std, way) + _CURVED**2 * float(np.mean((way @ self.M) ** 2))
+            terms.append((variance, K, K @ one.model @ self.M - one.response))
         total = 1 / sum(1 / variance for variance, _, _ in terms)
         K_mean = np.sum([K * (total / variance) for variance, K, _ in terms], axis=0)
         right = self.t + np.sum([r * (total / variance) for variance, _, r in terms], axis=0)
         variance = total + self.t_noise**2
         penalty = self.penalty(variance) if l2 is None else l2
         return Solved(
-            theta=self.solution(K_mean, right, penalty), noise_variance=variance, curvature=K_mean, l2=penalty
+            model=self.solution(K_mean, right, penalty), noise_variance=variance, curvature=K_mean, l2=penalty
         )
 
     def _misfit(self, expected: Floats) -> float:
@@ -159,38 +194,56 @@ class Equation:
         return max(least, math.sqrt(max(0.0, seen - _CONTRADICTED * (of_rounds + of_moments))))
 
     def _variance(self, noise_std: float, way: Floats) -> float:
-        """Of a round, a coordinate: A enters as way @ A, and its noise has s_A^2 / 2 off the diagonal."""
+        """Of a round, a coordinate: M enters as way @ M, and its noise has s_M^2 / 2 off the diagonal."""
         walked = float(np.sum(way**2)) / len(way)
-        return noise_std**2 + walked * self.A_noise**2 / 2 + 1e-24 * (self.n_records * self.plan.reach) ** 2
+        return noise_std**2 + walked * self.M_noise**2 / 2 + 1e-24 * self.n_records**2
 
     def penalty(self, variance: float) -> float:
-        """The l2 that was asked for, or that of the rule."""
+        """The l2 that was asked for, or that of the rule for noise of this variance in a coordinate of the equation.
+
+        In terms of z the noise has the covariance (B / rho)^-2 times that; the rule is given its harmonic mean.
+        """
         if self.l2 is not None:
             return self.l2
-        return default_l2(math.sqrt(variance), self.n_records, self.plan.radius)
+        unshaped = math.sqrt(variance * len(self.B)) * self.rho / float(np.linalg.norm(self.B))
+        return default_l2(unshaped, self.n_records, self.plan.radius)
 
     def solution(self, K: Floats, right: Floats, l2: float) -> Floats:
-        """W of K W A + l2 (W - start) = right, the intercept's l2 being 0."""
-        used = self.plan.width if self.has_intercept else self.plan.n_features
-        penalties = np.full(used, l2)
-        if self.has_intercept:
-            penalties[-1] = 0.0
+        """W of K W M + l2 (W - start) P = right."""
         values, vectors = np.linalg.eigh(K)
-        start = vectors.T @ self.start
-        rows = vectors.T @ right
+        rows = vectors.T @ (right + l2 * self.start @ self.penalised)
         solution = np.zeros_like(rows)
         for i, value in enumerate(values):
             if value > 1e-9 * values[-1]:  # not the direction in which no probability changes
-                H = value * self.A[:used, :used] + np.diag(penalties)
-                solution[i, :used] = np.linalg.solve(H, rows[i, :used] + penalties * start[i, :used])
+                H = self.basis.T @ (value * self.M + l2 * self.penalised) @ self.basis
+                solution[i] = self.basis @ np.linalg.solve(H, self.basis.T @ rows[i])
         return np.asarray(vectors @ solution, dtype=np.float64)
 
 
+def constant_row(B: Floats) -> Floats:
+    """q of a shape B: B q is the last unit vector, so that q.g is a row's constant."""
+    row: Floats = np.linalg.solve(B, np.eye(len(B))[-1])
+    return row
+
+
+def with_constant(M: Floats, q: Floats, square: float) -> Floats:
+    """M, changed along q alone so that q'M q = square."""
+    changed: Floats = M + (square - q @ M @ q) * np.outer(q, q) / float(q @ q) ** 2
+    return changed
+
+
+def raised(M: Floats, noise_std: float) -> Floats:
+    """M with no eigenvalue below the floor for noise of this standard deviation on its diagonal."""
+    values, vectors = np.linalg.eigh(M)
+    lifted: Floats = (vectors * np.maximum(values, _FLOOR * noise_std * math.sqrt(len(M)))) @ vectors.T
+    return lifted
+
+
 def denoised(A: Floats, noise_std: float) -> Floats:
-    """Second moments with less noise (1 in the heading of this file); `noise_std` is that of a diagonal entry.
+    """Squares with less noise (1 in the heading of this file); `noise_std` is that of a diagonal entry.
 
     Guarantees:
-        Symmetric, with no eigenvalue below the floor. Without noise it is A with negative eigenvalues set to 0.
+        Symmetric, with no negative eigenvalue.
     """
     k = len(A)
     if noise_std > 0:
@@ -204,8 +257,8 @@ def denoised(A: Floats, noise_std: float) -> Floats:
         kept = max(0.0, 1 - expected / energy) if energy > 0 else 0.0
         A = largest + np.diag(np.maximum(diagonal, 0.0)) + kept * beside
     values, vectors = np.linalg.eigh(A)
-    raised: Floats = (vectors * np.maximum(values, _FLOOR * noise_std * math.sqrt(k))) @ vectors.T
-    return raised
+    positive: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return positive
 
 
 def _binary_population(centre: float, variance: float) -> tuple[Floats, Floats]:
@@ -231,29 +284,25 @@ def normal_points(dimension: int) -> Floats:
 
 
 def exact_solution(ask: Callable[[Floats, int], Floats], equation: Equation, l2: float) -> Floats:
-    """The zero of S(W) - t + l2 (W - start) where nothing is noised, to rounding; `ask(theta, turn)` gives S.
+    """The zero of S(W) - t + l2 (W - start) P where nothing is noised, to rounding; `ask(model, turn)` gives S.
 
-    Steps with the curvature's upper bound A/4 (A/2 for softmax, Boehning and Lindsay 1988), extrapolated from the last
+    Steps with the curvature's upper bound M/4 (M/2 for softmax, Boehning and Lindsay 1988), extrapolated from the last
     five (Anderson). Only for epsilon = infinity: the number of rounds depends on the data.
     """
     C = equation.plan.n_classes
     K = np.array([[0.25]]) if C == 2 else 0.5 * (np.eye(C) - 1 / C)
-    penalties = np.full(equation.plan.width, l2)
-    penalties[-1] = 0.0
-    theta = equation.start.copy()
+    model = equation.start.copy()
     steps: list[Floats] = []
     images: list[Floats] = []
     for turn in range(_MOST_ROUNDS):
-        gradient = ask(theta, turn) - equation.t + penalties * (theta - equation.start)
-        step = (
-            equation.solution(K, K @ theta @ equation.A - gradient + penalties * (theta - equation.start), l2) - theta
-        )
-        if np.linalg.norm(step) <= _EXACT * (1 + np.linalg.norm(theta)):
-            return theta + step
+        image = equation.solution(K, K @ model @ equation.M + equation.t - ask(model, turn), l2)
+        step = image - model
+        if np.linalg.norm(step) <= _EXACT * (1 + np.linalg.norm(model)):
+            return image
         if steps and np.linalg.norm(step) > 10 * np.linalg.norm(steps[-1]):
             steps, images = [], []
-        steps, images = [*steps[-5:], step], [*images[-5:], theta + step]
-        theta = _extrapolated(steps, images)
+        steps, images = [*steps[-5:], step], [*images[-5:], image]
+        model = _extrapolated(steps, images)
     raise NotConverged(f"no certified optimum after {_MOST_ROUNDS} rounds without noise; choose a larger l2")
 
 

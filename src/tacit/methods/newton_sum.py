@@ -1,19 +1,26 @@
-"""What a party of private Newton is asked: its moments, once, and its responses to a model, a few times.
+"""What a party of private Newton is asked: its squares, once; its moments, once; its responses to a few models.
 
-    moments     t = sum (label - 1/2) (x, c) and A = sum (x, c)(x, c)'   (softmax: label = e_y, 1/C in place of 1/2)
-    responses   S(theta) = sum (prediction - 1/2) (x, c), without a look at the labels; the loss has the gradient S - t
+Rows are z = (x, c), c the value of the intercept's feature, R^2 = r^2 + c^2 >= ||z||^2. The squares shape the rest: a
+public matrix B made of them (`newton_shape`) turns and stretches rows to g = B z, which then count as u = a g with the
+weight a = min(1, 1/||g||). With models over g, whose scores are as they would be without the weights,
 
-Each is summed over all parties and opened with Gaussian noise; c is the value of the intercept's feature, R^2 = r^2 +
-c^2 bounds ||(x, c)||^2. How far one record moves them:
+    squares     A = sum z z'
+    moments     t = sum (label - 1/2) u, M = sum u u' and sum a / 10   (softmax: label = e_y, 1/C in place of 1/2)
+    responses   S(w) = sum (prediction - 1/2) u, without a look at the labels; the weighted gradient is S - t
 
-    replaced  (t, A sqrt(q/2) / R) as one vector: 3/2 sqrt(q) R, q = 1/2 for two classes, 2 (1 - 1/C) for more (proof in
-              `quadratic_sum`: a record cannot move both most at once). S: the diameter in `models.response`
-    added     t by sqrt(q/2) R, as ||e_y - 1/C||^2 = 1 - 1/C, and A sqrt(q/2) / R by as much, so both by sqrt(q) R.
-              S: the norm there
+Each is summed over all parties and opened with Gaussian noise. Weights depend on rows alone, so that a model that is
+right for all records is right for the weighted ones too. How far one record moves each sum, whatever B is:
 
-Rounding errors are part of each: a computed sum of n terms of norm g is within e n g of the true one, e the relative
-error of a sum over chunks (`noisy_gradient` has the same); 2 e n g is added. Where records are added or removed, n is
-not public and a bound that no party exceeds takes its place.
+    replaced  A: ||z z' - y y'||^2 <= 2 R^4, z and y at right angles. (t, M sqrt(q/2)) as one vector: 3/2 sqrt(q), q =
+              1/2 for two classes, 2 (1 - 1/C) for more (proof in `quadratic_sum`: a record cannot move both most at
+              once). The sum of weights moves by at most 1. S: twice the norm in `models.response`
+    added     A: R^2. t by sqrt(q/2), as ||e_y - 1/C||^2 = 1 - 1/C, and M sqrt(q/2) by as much, so both by sqrt(q).
+              The sum of weights: by at most 1. S: the norm there
+
+Rounding errors are part of each: a computed sum of n terms of norm at most 1 is within e n of the true one, e the
+relative error of a sum over chunks (`noisy_gradient` has the same) and of the terms, which are rounded where z is
+multiplied by B; 2 e n is added. Where records are added or removed, n is not public and a bound that no party exceeds
+takes its place.
 
 Exact Gaussian accounting. The noise is a sum of discrete Gaussians, one of each party. By the claim in `noisy_gradient`
 what is opened has, up to a factor of exp(+-1e-60), the law of a random function of the same sum with *continuous*
@@ -27,6 +34,7 @@ to 9 % more noise at the same (epsilon, delta).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +42,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
-from tacit.data.table import BLOCK_ROWS, Table
+from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
-from tacit.methods.quadratic_sum import statistics
-from tacit.models.loss import CHUNK_ROWS, Loss
-from tacit.models.response import response_diameter, response_norm
+from tacit.models.loss import CHUNK_ROWS
+from tacit.models.response import response_norm
 from tacit.privacy.event import Event, Gaussian, NotPrivate
 from tacit.privacy.grid import NoiseGrid, VectorSum, concentrated_grid, exact_grid
 from tacit.privacy.guarantee import RELATIONS
@@ -50,9 +57,11 @@ Floats = npt.NDArray[np.float64]
 
 MOST_RECORDS = 2**24
 """Of one party, where the number is not public."""
+COUNTED = 0.1
+"""What the sum of weights is multiplied by before its noise is drawn: it is far from 0, and need not be exact."""
 _U = 2.0**-53
 _UP = 1 + 2.0**-40
-_MOST_REACH = 1e6  # of R ||theta||: beyond it predictions are 0 or 1, and rounding errors begin to count
+_MOST_REACH = 1e6  # of R ||B|| and of a model: beyond it rounding errors begin to count
 _MORE_NOISE = 1 + 2.0**-14
 _FINE_VARIANCE = 2.0**18  # in steps squared
 _WHY = "epsilon is infinite: no noise is added"
@@ -62,11 +71,12 @@ _WHY = "epsilon is infinite: no noise is added"
 class Plan:
     """The public arguments of a run: all that a party needs, and enough to check what its answers will cost.
 
-    `mu_moments` and `mu_response` are those of the one release and of each of the others: sensitivity over noise;
-    infinite for no noise. `rounds` is how many
-    of the latter there will be. `n_largest` bounds the records of a party, `radius` the norm of x, `constant` is c.
+    `mu_squares`, `mu_moments` and `mu_response` are those of the two releases and of each of the others: sensitivity
+    over noise; infinite for no noise. `rounds` is how many of the last kind there will be. `n_largest` bounds the
+    records of a party, `radius` the norm of x, `constant` is c.
     """
 
+    mu_squares: float
     mu_moments: float
     mu_response: float
     rounds: int
@@ -80,11 +90,6 @@ class Plan:
     constant: float
 
     @property
-    def loss(self) -> Loss:
-        """The loss of one record, without a penalty."""
-        return Loss(n_features=self.n_features, n_classes=self.n_classes, constant=self.constant)
-
-    @property
     def reach(self) -> float:
         """R: the largest norm of a row with its constant."""
         return math.hypot(self.radius, self.constant) * _UP
@@ -96,7 +101,7 @@ class Plan:
 
     @property
     def n_scores(self) -> int:
-        """How many rows t and S have."""
+        """How many rows t, S and a model have."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
@@ -106,61 +111,82 @@ class Plan:
 
     @property
     def square_unit(self) -> float:
-        """What A is divided by before its noise is drawn."""
-        return self.reach * math.sqrt(2 / self.spread)
+        """What M is divided by before its noise is drawn."""
+        return math.sqrt(2 / self.spread)
+
+    # --- squares -----------------------------------------------------------------------------------------------------
+
+    @property
+    def squares_sensitivity(self) -> float:
+        """How far one record moves A / R, as computed."""
+        moved = math.sqrt(2) if self.relation == "replace-one" else 1.0
+        return self.reach * (moved + 4 * _U * self._summing * self.n_largest) * _UP
+
+    @property
+    def squares_grid(self) -> NoiseGrid:
+        """Where the squares are rounded to, and what noise each party adds to them."""
+        bound = 1.01 * self.reach * self.n_largest
+        return self._grid(self.width * (self.width + 1) // 2, self.squares_sensitivity, bound, self.mu_squares)
+
+    @property
+    def squares_noise(self) -> float:
+        """The standard deviation of the noise on an entry on the diagonal of A."""
+        return self.squares_grid.noise_std * self.reach
+
+    def unpack_squares(self, opened: npt.NDArray[np.int64]) -> Floats:
+        """A."""
+        return symmetric(self.squares_grid.from_grid(opened)) * self.reach
 
     # --- moments -----------------------------------------------------------------------------------------------------
 
-    @property
-    def moments_sensitivity(self) -> float:
-        """How far one record moves (t, A / square_unit), as computed."""
-        moved = (1.5 if self.relation == "replace-one" else 1.0) * math.sqrt(self.spread) * self.reach
-        summing = BLOCK_ROWS + self.n_largest / BLOCK_ROWS + 16
-        return (moved + 4 * _U * summing * self.n_largest * math.sqrt(self.spread) * self.reach) * _UP
+    def moments_sensitivity(self, B: Floats) -> float:
+        """How far one record moves (t, M / square_unit, sum of weights / 10), as computed."""
+        moved = math.hypot((1.5 if self.relation == "replace-one" else 1.0) * math.sqrt(self.spread), COUNTED)
+        return (moved + 8 * _U * self._errors(B) * self.n_largest) * _UP
 
-    @property
-    def moments_grid(self) -> NoiseGrid:
+    def moments_grid(self, B: Floats) -> NoiseGrid:
         """Where the moments are rounded to, and what noise each party adds to them."""
-        dimension = self.n_scores * self.width + self.width * (self.width + 1) // 2
-        return self._grid(dimension, self.moments_sensitivity, 1.01 * self.reach * self.n_largest, self.mu_moments)
+        dimension = self.n_scores * self.width + self.width * (self.width + 1) // 2 + 1
+        return self._grid(dimension, self.moments_sensitivity(B), 1.01 * self.n_largest, self.mu_moments)
 
-    def pack(self, t: Floats, A: Floats) -> Floats:
-        """t, and the upper triangle of A in its unit, off the diagonal times sqrt 2: its norm is Frobenius' norm."""
-        rows, columns = np.triu_indices(self.width)
-        off = np.where(rows == columns, 1.0, math.sqrt(2))
-        return np.concatenate([t.ravel(), A[rows, columns] * off / self.square_unit])
+    def pack(self, t: Floats, M: Floats, weight: float) -> Floats:
+        """t, M in its unit, and the sum of weights in its."""
+        return np.concatenate([t.ravel(), triangle(M) / self.square_unit, [COUNTED * weight]])
 
-    def unpack(self, opened: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """t of shape (n_scores, k) and A: the inverse of `pack` and rounding."""
-        flat = self.moments_grid.from_grid(opened)
-        rows, columns = np.triu_indices(self.width)
-        A = np.zeros((self.width, self.width))
-        off = np.where(rows == columns, 1.0, math.sqrt(0.5))
-        A[rows, columns] = flat[self.n_scores * self.width :] * off * self.square_unit
-        return flat[: self.n_scores * self.width].reshape(self.n_scores, self.width), np.triu(A) + np.triu(A, 1).T
+    def unpack(self, opened: npt.NDArray[np.int64], B: Floats) -> tuple[Floats, Floats, float]:
+        """t of shape (n_scores, k), M and the sum of weights: the inverse of `pack` and rounding."""
+        flat, n_linear = self.moments_grid(B).from_grid(opened), self.n_scores * self.width
+        t, M = flat[:n_linear].reshape(self.n_scores, self.width), symmetric(flat[n_linear:-1]) * self.square_unit
+        return t, M, float(flat[-1]) / COUNTED
 
-    @property
-    def moments_noise(self) -> tuple[float, float]:
-        """The standard deviation of the noise on an entry of t, and on one on the diagonal of A."""
-        noise = self.moments_grid.noise_std
+    def moments_noise(self, B: Floats) -> tuple[float, float]:
+        """The standard deviation of the noise on an entry of t, and on one on the diagonal of M."""
+        noise = self.moments_grid(B).noise_std
         return noise, noise * self.square_unit
 
     # --- responses ---------------------------------------------------------------------------------------------------
 
-    def response_sensitivity(self, theta: Floats) -> float:
-        """How far one record moves the computed S at `theta`."""
-        facts = theta, self.radius, self.constant, self.n_classes
-        longest = response_norm(*facts)
-        moved = response_diameter(*facts) if self.relation == "replace-one" else longest
-        summing = CHUNK_ROWS + self.n_largest / CHUNK_ROWS + 8
-        errors = summing + 8 * (self.n_features + 4) * (1 + self.reach * float(np.linalg.norm(theta)))
-        # A prediction errs by u, not by u times its distance from 1/2: hence the bound R in place of `longest`.
-        return (moved + 4 * _U * errors * self.n_largest * self.reach) * _UP + 2.0**-40 * self.reach
+    def response_sensitivity(self, B: Floats, model: Floats) -> float:
+        """How far one record moves the computed S at `model`."""
+        longest = response_norm(self.reach * float(np.linalg.norm(model @ B)) * _UP + 2.0**-30, self.n_classes)
+        moved = 2 * longest if self.relation == "replace-one" else longest
+        errors = 4 * _U * self._errors(B) * (1 + float(np.linalg.norm(model))) * self.n_largest
+        return (moved + errors) * _UP + 2.0**-40
 
-    def response_grid(self, theta: Floats) -> NoiseGrid:
+    def response_grid(self, B: Floats, model: Floats) -> NoiseGrid:
         """Where the responses are rounded to, and what noise each party adds to them."""
-        bound = 1.01 * self.reach * self.n_largest
-        return self._grid(self.n_scores * self.width, self.response_sensitivity(theta), bound, self.mu_response)
+        sensitivity = self.response_sensitivity(B, model)
+        return self._grid(self.n_scores * self.width, sensitivity, 1.01 * self.n_largest, self.mu_response)
+
+    # --- of all ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _summing(self) -> float:
+        return CHUNK_ROWS + self.n_largest / CHUNK_ROWS + 16
+
+    def _errors(self, B: Floats) -> float:
+        """Of a term and of the sum, in units of rounding."""
+        return self._summing + 8 * (self.width + 4) * (1 + self.reach * float(np.linalg.norm(B)))
 
     def _grid(self, dimension: int, sensitivity: float, value_bound: float, mu: float) -> NoiseGrid:
         total = VectorSum(
@@ -189,6 +215,7 @@ class Plan:
             and table.n_records <= self.n_largest
             and (self.n_features, self.n_classes) == (table.n_columns, table.n_classes)
             and 0 <= self.colluders < self.n_parties
+            and self.mu_squares > 0
             and self.mu_moments > 0
             and self.mu_response > 0
             and self.relation in RELATIONS
@@ -196,10 +223,35 @@ class Plan:
         if not facts_hold:
             raise PolicyRefusal("the plan's sizes, columns or bounds do not fit this party's table")
 
-    def check_theta(self, theta: Floats) -> None:
+    def checked_shape(self, shape: Floats) -> Floats:
+        """B of its triangle, unless it is none, or too large to compute with."""
+        if shape.shape != (self.width * (self.width + 1) // 2,):
+            raise PolicyRefusal("the shape that was sent does not fit this party's table")
+        B = symmetric(shape)
+        if not float(np.linalg.norm(B)) * self.reach <= _MOST_REACH:
+            raise PolicyRefusal("the shape that was sent is too large")
+        return B
+
+    def check_model(self, model: Floats) -> None:
         """Refuse a model that is none, or too long to compute with."""
-        if theta.shape != self.loss.shape or not float(np.linalg.norm(theta)) * self.reach <= _MOST_REACH:
+        if model.shape != (self.n_scores, self.width) or not float(np.linalg.norm(model)) <= _MOST_REACH:
             raise PolicyRefusal("the model that was sent does not fit this party's table, or is too long")
+
+
+def triangle(A: Floats) -> Floats:
+    """The upper triangle of a symmetric matrix, off the diagonal times sqrt 2: its norm is Frobenius' norm."""
+    rows, columns = np.triu_indices(len(A))
+    packed: Floats = A[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2))
+    return packed
+
+
+def symmetric(packed: Floats) -> Floats:
+    """The matrix of a `triangle`."""
+    k = (math.isqrt(8 * len(packed) + 1) - 1) // 2
+    rows, columns = np.triu_indices(k)
+    A = np.zeros((k, k))
+    A[rows, columns] = packed * np.where(rows == columns, 1.0, math.sqrt(0.5))
+    return np.triu(A) + np.triu(A, 1).T
 
 
 def release_event(mu: float) -> Event:
@@ -209,38 +261,97 @@ def release_event(mu: float) -> Event:
     return Gaussian(noise_multiplier=1 / mu)
 
 
-@step("private-newton/moments", version=1)
-def party_moments(table: Table, *, rng: Rng, **arguments: Any) -> Sealed:
-    """Seal this party's t and A, with its share of the noise."""
+# --- the steps -------------------------------------------------------------------------------------------------------
+
+
+@step("private-newton/squares", version=1)
+def party_squares(table: Table, *, rng: Rng, **arguments: Any) -> Sealed:
+    """Seal this party's A, with its share of the noise."""
     plan = Plan(**arguments)
     plan.check(table)
-    vector = plan.pack(*statistics(table, plan.constant))
-    addend = plan.moments_grid.to_grid(vector, rng=rng)
+    addend = plan.squares_grid.to_grid(triangle(squares_sum(table, plan)) / plan.reach, rng=rng)
+    return Sealed(addend=addend, event=release_event(plan.mu_squares), n_parties=plan.n_parties)
+
+
+@step("private-newton/moments", version=2)
+def party_moments(table: Table, *, rng: Rng, shape: Floats, **arguments: Any) -> Sealed:
+    """Seal this party's t, M and sum of weights, with its share of the noise."""
+    plan = Plan(**arguments)
+    plan.check(table)
+    B = plan.checked_shape(shape)
+    addend = plan.moments_grid(B).to_grid(plan.pack(*moments_sum(table, plan, B)), rng=rng)
     return Sealed(addend=addend, event=release_event(plan.mu_moments), n_parties=plan.n_parties)
 
 
-@step("private-newton/responses", version=1)
-def party_responses(table: Table, *, rng: Rng, theta: Floats, turn: int, **arguments: Any) -> Sealed:
+@step("private-newton/responses", version=2)
+def party_responses(table: Table, *, rng: Rng, shape: Floats, model: Floats, turn: int, **arguments: Any) -> Sealed:
     """Seal the sum of this party's responses, with its share of the noise; `turn` makes each round a new question."""
     plan = Plan(**arguments)
     plan.check(table)
-    plan.check_theta(theta)
-    total = response_sum(table, theta, plan.loss)
-    addend = plan.response_grid(theta).to_grid(total.ravel(), rng=rng)
+    plan.check_model(model)
+    B = plan.checked_shape(shape)
+    addend = plan.response_grid(B, model).to_grid(response_sum(table, plan, B, model).ravel(), rng=rng)
     return Sealed(addend=addend, event=release_event(plan.mu_response), n_parties=plan.n_parties)
 
 
-def response_sum(table: Table, theta: Floats, loss: Loss) -> Floats:
-    """S(theta) of a party's records, of shape (n_scores, k)."""
-    total = np.zeros((1 if loss.n_classes == 2 else loss.n_classes, loss.width))
-    for X, _ in table.blocks():
+# --- the sums --------------------------------------------------------------------------------------------------------
+
+
+def squares_sum(table: Table, plan: Plan) -> Floats:
+    """A of a party's records."""
+    A = np.zeros((plan.width, plan.width))
+    for Z, _ in _rows(table, plan):
+        A += Z.T @ Z
+    return A
+
+
+def moments_sum(table: Table, plan: Plan, B: Floats) -> tuple[Floats, Floats, float]:
+    """t, of shape (n_scores, k), M and the sum of weights of a party's records."""
+    t, M, weight = np.zeros((plan.n_scores, plan.width)), np.zeros((plan.width, plan.width)), 0.0
+    for Z, y in _rows(table, plan):
+        rows = shaped(Z, B)
+        labels = (y - 0.5)[:, None] if plan.n_classes == 2 else np.eye(plan.n_classes)[y] - 1 / plan.n_classes
+        t += labels.T @ rows.u
+        M += rows.u.T @ rows.u
+        weight += float(rows.weights.sum())
+    return t, M, weight
+
+
+def response_sum(table: Table, plan: Plan, B: Floats, model: Floats) -> Floats:
+    """S(model) of a party's records, of shape (n_scores, k)."""
+    total = np.zeros((plan.n_scores, plan.width))
+    for Z, _ in _rows(table, plan):
+        rows = shaped(Z, B)
+        scores = rows.g @ model.T
+        above = expit(scores) - 0.5 if plan.n_classes == 2 else softmax(scores, axis=1) - 1 / plan.n_classes
+        total += above.T @ rows.u
+    return total
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """Rows g = B z, their weights a, and u = a g."""
+
+    g: Floats
+    u: Floats
+    weights: Floats
+
+
+def shaped(Z: Floats, B: Floats) -> Shaped:
+    """Rows in the shape B.
+
+    Guarantees:
+        No row of u is longer than 1, but for rounding.
+    """
+    g: Floats = Z @ B
+    lengths = np.sqrt(np.einsum("ij,ij->i", g, g))
+    weights = 1 / np.maximum(lengths, 1.0)
+    return Shaped(g, g * weights[:, None], weights)
+
+
+def _rows(table: Table, plan: Plan) -> Iterator[tuple[Floats, npt.NDArray[np.int64]]]:
+    """Rows with their constant, and labels, in chunks."""
+    for X, y in table.blocks():
         for start in range(0, len(X), CHUNK_ROWS):
             rows = X[start : start + CHUNK_ROWS]
-            scores = loss.scores(rows, theta)
-            if loss.n_classes == 2:
-                above = (expit(scores) - 0.5)[:, None]
-            else:
-                above = softmax(scores, axis=1) - 1 / loss.n_classes
-            total[:, : loss.n_features] += above.T @ rows
-            total[:, -1] += loss.constant * above.sum(axis=0)
-    return total
+            yield np.column_stack([rows, np.full(len(rows), plan.constant)]), y[start : start + CHUNK_ROWS]

@@ -1,33 +1,39 @@
-"""Private Newton: second moments once, responses to a few models, each summed with noise that nobody knows.
+"""Private Newton: squares, moments and responses to a few models, each summed with noise that nobody knows.
 
 Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that solves
 Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
           the coordinator or with each other. Nobody is trusted with data, with a statistic or with the noise
-Travels   coordinator -> party: the plan (noise, sizes, bounds), and in each later round a model. Party -> center: its
-          moments (t, A), and in each later round its responses to that model, with its share of the noise, in three
-          sealed envelopes. Center -> coordinator: the sum
-Revealed  the noisy moments, the noisy responses of every round, hence every iterate and the model, to everybody; the
-          numbers of records n_j, if the relation is replace-one; the public start
-Privacy   one Gaussian release of the moments and T of responses, together calibrated to (epsilon, delta); one record,
-          replace-one or add-remove
+Travels   coordinator -> party: the plan (noise, sizes, bounds), then a shape B, and in each later round a model. Party
+          -> center: its squares A, then its moments (t, M) in that shape, and in each later round its responses to that
+          model, with its share of the noise, in three sealed envelopes. Center -> coordinator: the sum
+Revealed  the noisy squares and moments, the noisy responses of every round, hence the shape, every iterate and the
+          model, to everybody; the numbers of records n_j, if the relation is replace-one; the public start
+Privacy   one Gaussian release of the squares, one of the moments and T of responses, together calibrated to (epsilon,
+          delta); one record, replace-one or add-remove
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
-Cost      1 + T rounds, T = 3 to 11 by rule; k = d + 1 features: a party sends 3 x 32 bytes for each of k + k (k+1)/2
-          numbers once and of k numbers T times (C k with C > 2 classes), and makes one pass over its records in each;
-          the coordinator decomposes a k x k matrix and solves systems of that size
+Cost      2 + T rounds, T = 3 to 10 by rule; k = d + 1 features: a party sends 3 x 32 bytes for each of k (k+1)/2
+          numbers twice and of k numbers 1 + T times (C k with C > 2 classes), gets k (k+1)/2 numbers 1 + T times, and
+          makes one pass over its records in each; the coordinator decomposes a k x k matrix and solves systems of that
+          size
 Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
           is no calibration of a document
 
-Proof. Given what was opened before, each question is fixed. One record moves the moments, and the responses to a given
-model, by no more than `newton_sum` says, rounding included; with the noise there each release is mu_k-Gaussian private,
-and all of them mu-Gaussian private, mu^2 = sum mu_k^2, which is (epsilon, delta) by the exact profile. How mu^2 is
-split, and every other choice, is a public rule (`newton_rule`). Everything else (denoising, weights, penalties,
-solutions, intervals, notices) is computed from what was opened, from the plan and, under replace-one, from the sizes.
+Proof. Given what was opened before, each question is fixed. One record moves the squares, the moments in a given shape
+and the responses to a given model by no more than `newton_sum` says, rounding included; with the noise there each
+release is mu_k-Gaussian private, and all of them mu-Gaussian private, mu^2 = sum mu_k^2, which is (epsilon, delta) by
+the exact profile. How mu^2 is split, and every other choice, is a public rule (`newton_rule`). Everything else (shape,
+denoising, weights, penalties, solutions, intervals, notices) is computed from what was opened, from the plan and, under
+replace-one, from the sizes.
 
-Why responses and not gradients. The gradient is S(theta) - t. A record moves t by R and S by about 0.7 to 0.9 R, and a
-gradient by 1.5 to 1.9 R: opening both parts costs no more than opening the gradient. But t is needed once and comes
-with A at 6 % more noise, so that nothing is spent on curvature alone; S is near 0 for a model near 0; and what is known
-of S from A makes its noise count less (`newton_solve`).
+Why a shape. Noise that is alike in all directions of the rows drowns those in which they vary little. A seventh of the
+budget is spent on squares that tell which these are; then rows are stretched until all directions count alike, and long
+ones count less (`newton_shape`). On adult that is worth as much as three times the epsilon (docs/accuracy.md).
+
+Why responses and not gradients. The gradient is S(w) - t. A record moves t by 1 and S by about 0.7 to 0.9, and a
+gradient by 1.5 to 1.9: opening both parts costs no more than opening the gradient. But t is needed once and comes
+with M at 6 % more noise, so that nothing is spent on curvature alone; S is near 0 for a model near 0; and what is known
+of S from M makes its noise count less (`newton_solve`).
 """
 
 from __future__ import annotations
@@ -50,8 +56,24 @@ from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton_interval import interval
 from tacit.methods.newton_neighbour import worst_pair
 from tacit.methods.newton_rule import Outlook, Rules, default_rules, outlook
-from tacit.methods.newton_solve import Equation, Solved, denoised, exact_solution
-from tacit.methods.newton_sum import MOST_RECORDS, Plan, party_moments, party_responses, release_event
+from tacit.methods.newton_shape import opened_shape
+from tacit.methods.newton_solve import (
+    Equation,
+    Solved,
+    constant_row,
+    exact_solution,
+    raised,
+    with_constant,
+)
+from tacit.methods.newton_sum import (
+    MOST_RECORDS,
+    Plan,
+    party_moments,
+    party_responses,
+    party_squares,
+    release_event,
+    triangle,
+)
 from tacit.methods.noisy_gradient import Plan as GradientPlan
 from tacit.methods.public_model import linear_model
 from tacit.methods.setting import check_choice, check_colluders, check_l2, check_privacy, required_radius
@@ -66,6 +88,7 @@ Floats = npt.NDArray[np.float64]
 
 LARGEST_DELTA = 1e-6
 """Of the rule for delta: no run has a larger one, however few its records."""
+_LEAST_WEIGHT = 0.1  # of a record, on average, whatever the noise says
 _UP = 1 + 4e-12  # more than the accountant's own rounding
 _INTERVALS = (
     "Standard errors and intervals count the sampling error and the noise that was added for privacy. Intervals are "
@@ -74,7 +97,7 @@ _INTERVALS = (
 
 
 class PrivateNewton(Method):
-    """A classifier from second moments and a few noisy sums, (epsilon, delta)-private, with nobody to trust.
+    """A classifier from a few noisy sums, (epsilon, delta)-private, with nobody to trust.
 
     Nothing need be set but epsilon: all else follows from public rules.
 
@@ -82,7 +105,7 @@ class PrivateNewton(Method):
         epsilon: the promise; infinity adds no noise and promises nothing.
         delta: its probability of failing; None takes 1/n^2, n the number of all records, but no more than 1e-6. Where
             records are added or removed n is not public, and None is 1e-6.
-        rounds: how many models the parties are asked about after the moments; None takes a public rule.
+        rounds: how many models the parties are asked about after squares and moments; None takes a public rule.
         l2: regularisation of the sum over all records, towards the start; None takes a public rule (`default_l2`).
         start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept).
         colluders: how many parties t may pool what they know; needs t + 2 parties, so that two honest ones are left.
@@ -163,7 +186,9 @@ class PrivateNewton(Method):
         rules = default_rules(unit_noise, None if self.relation == "add-remove" else n_records)
         if self.rounds is None:
             return rules
-        return dataclasses.replace(rules, rounds=self.rounds, moments=rules.moments if self.rounds else 1.0)
+        return dataclasses.replace(
+            rules, rounds=self.rounds, moments=rules.moments if self.rounds else 1 - rules.squares
+        )
 
     def _unit_noise(self, n_parties: int, delta: float) -> float:
         """The noise on a unit of sensitivity, the shares of possible colluders on top."""
@@ -174,9 +199,11 @@ class PrivateNewton(Method):
         radius = required_radius(parties.schema, type(self).__name__, 0.0)
         delta, sizes = self._delta_for(parties), parties.sizes.values()
         rules, mu = self._rules(sum(sizes), len(sizes), delta), self._mu(delta)
+        of_rounds = 1 - rules.squares - rules.moments
         return Plan(
+            mu_squares=mu * math.sqrt(rules.squares),
             mu_moments=mu * math.sqrt(rules.moments),
-            mu_response=mu * math.sqrt((1 - rules.moments) / rules.rounds) if rules.rounds else mu,
+            mu_response=mu * math.sqrt(of_rounds / rules.rounds) if rules.rounds else mu,
             rounds=rules.rounds,
             relation=self.relation,
             n_largest=MOST_RECORDS if self.relation == "add-remove" else max(sizes),
@@ -238,19 +265,24 @@ class PrivateNewton(Method):
         plan = self.plan(parties)
         start = self._start_theta(plan, parties.schema)
         self.delta_ = self._delta_for(parties)
-        equation = self._open_moments(parties, plan, start)
-        if math.isinf(self.epsilon):
+        is_exact = math.isinf(self.epsilon)
+        n_records = float(sum(parties.sizes.values()))
+        B = np.eye(plan.width) / plan.reach
+        if not is_exact:
+            squares = parties.sum(party_squares, **asdict(plan))
+            B, n_records = opened_shape(plan, squares, None if self.relation == "add-remove" else n_records)
+        equation = self._open_moments(parties, plan, B, n_records, start)
+        if is_exact:
             l2 = 1.0 if self.l2 is None else float(self.l2)
-            theta = exact_solution(lambda theta, turn: self._ask(parties, plan, theta, turn)[0], equation, l2)
-            return Learned(coef=theta[:, :-1], intercept=theta[:, -1] * plan.constant)
-        solved = self._descend(parties, equation)
-        inference = interval(equation, solved, parties.schema)
-        return Learned(
-            coef=solved.theta[:, :-1],
-            intercept=solved.theta[:, -1] * plan.constant,
-            inference=inference,
-            notices=self._notices(parties, equation, inference is not None),
-        )
+            model = exact_solution(lambda model, turn: self._ask(parties, equation, model, turn)[0], equation, l2)
+            inference, notices = None, tuple[str, ...]()
+        else:
+            solved = self._descend(parties, equation)
+            model = solved.model
+            inference = interval(equation, solved, parties.schema, round(n_records))
+            notices = self._notices(parties, equation, inference is not None)
+        theta = model @ B / equation.rho
+        return Learned(coef=theta[:, :-1], intercept=theta[:, -1] * plan.constant, inference=inference, notices=notices)
 
     def _notices(self, parties: Federation, equation: Equation, has_intervals: bool) -> tuple[str, ...]:
         plan = equation.plan
@@ -265,30 +297,34 @@ class PrivateNewton(Method):
             notices.append("With two parties each adds all the noise itself, since the other one knows its own")
         if self.start is not None and equation.observations:
             first = equation.observations[0]
+            gradient, start = (first.response - equation.t) / equation.n_records, equation.start
             evidence = Evidence(
-                gradient=((first.response - equation.t) / equation.n_records).reshape(plan.loss.shape),
+                gradient=gradient[0] if plan.n_classes == 2 else gradient,
                 noise_std=math.hypot(first.noise_std, equation.t_noise) / equation.n_records,
                 n_records=round(equation.n_records),
+                level=equation.constant_row / plan.constant,
             )
-            notices += start_notices(equation.start.reshape(plan.loss.shape), [evidence], _gradient_plan(plan))
+            notices += start_notices(start[0] if plan.n_classes == 2 else start, [evidence], _gradient_plan(plan))
         return tuple(notices)
 
-    def _open_moments(self, parties: Federation, plan: Plan, start: Floats) -> Equation:
-        t, A = plan.unpack(parties.sum(party_moments, **asdict(plan)))
-        n_records = float(sum(parties.sizes.values()))
-        if self.relation == "add-remove":
-            n_records = max(1.0, float(A[-1, -1]) / plan.constant**2)
-        A[-1, -1] = n_records * plan.constant**2
-        t_noise, A_noise = plan.moments_noise
+    def _open_moments(self, parties: Federation, plan: Plan, B: Floats, n_records: float, start: Floats) -> Equation:
+        t, M, weight = plan.unpack(parties.sum(party_moments, shape=triangle(B), **asdict(plan)), B)
+        t_noise, M_noise = plan.moments_noise(B)
+        q, c = constant_row(B), plan.constant
+        weight = min(max(weight, _LEAST_WEIGHT * n_records), n_records)
+        squared = min(max(float(q @ M @ q) / c**2, weight**2 / n_records), weight)  # the sum of squared weights
+        M = with_constant(M, q, squared * c**2)
         return Equation(
             plan=plan,
+            B=B,
+            rho=weight / squared,
             n_records=n_records,
             t=t,
-            opened=A,
-            A=denoised(A, A_noise),
+            opened=M,
+            M=raised(M, M_noise),
             t_noise=t_noise,
-            A_noise=A_noise,
-            start=start,
+            M_noise=M_noise,
+            start=np.linalg.solve(B, start.T).T * (weight / squared),
             l2=self.l2,
             has_intercept=self.fit_intercept,
         )
@@ -297,18 +333,18 @@ class PrivateNewton(Method):
         """Ask about the best model so far, a few times; about a public start first."""
         solved = equation.solve(equation.start, 12)
         for turn in range(equation.plan.rounds):
-            theta = equation.start if turn == 0 and self.start is not None else solved.theta
-            response, noise_std = self._ask(parties, equation.plan, theta, turn)
-            equation.observe(theta, response, noise_std)
-            solved = equation.solve(solved.theta, 5)
+            model = equation.start if turn == 0 and self.start is not None else solved.model
+            response, noise_std = self._ask(parties, equation, model, turn)
+            equation.observe(model, response, noise_std)
+            solved = equation.solve(solved.model, 5)
         return solved
 
-    def _ask(self, parties: Federation, plan: Plan, theta: Floats, turn: int) -> tuple[Floats, float]:
-        """S(theta) over all parties, and the standard deviation of its noise."""
-        asked = theta.reshape(plan.loss.shape)
-        grid = plan.response_grid(asked)
-        opened = parties.sum(party_responses, theta=asked, turn=turn, **asdict(plan))
-        return grid.from_grid(opened).reshape(theta.shape), grid.noise_std
+    def _ask(self, parties: Federation, equation: Equation, model: Floats, turn: int) -> tuple[Floats, float]:
+        """S(model) over all parties, and the standard deviation of its noise."""
+        plan, B, over_g = equation.plan, equation.B, model / equation.rho
+        grid = plan.response_grid(B, over_g)
+        opened = parties.sum(party_responses, shape=triangle(B), model=over_g, turn=turn, **asdict(plan))
+        return grid.from_grid(opened).reshape(model.shape), grid.noise_std
 
     @classmethod
     def worst_neighbours(cls) -> list[Neighbours]:
@@ -359,6 +395,6 @@ def _gradient_plan(plan: Plan) -> GradientPlan:
         colluders=plan.colluders,
         n_features=plan.n_features,
         n_classes=plan.n_classes,
-        radius=plan.reach,
+        radius=1.0,  # of weighted rows
         constant=plan.constant,
     )

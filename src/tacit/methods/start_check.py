@@ -38,11 +38,15 @@ _MARGIN_VARIANCE = 0.4393  # the largest m^2 sigma(m) sigma(-m)
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """An estimate of the records' mean gradient at the start, the noise in each coordinate, the number of records."""
+    """An estimate of the records' mean gradient at the start, the noise in each coordinate, the number of records.
+
+    `level` is what makes an intercept's gradient of the coordinates; None: the last coordinate, over the constant.
+    """
 
     gradient: Floats
     noise_std: float
     n_records: int
+    level: Floats | None = None
 
 
 def start_notices(start: Floats, evidence: Sequence[Evidence], plan: Plan) -> tuple[str, ...]:
@@ -67,7 +71,9 @@ def _findings(start: Floats, one: Evidence, plan: Plan) -> list[str]:
         how = "too confident, or point the wrong way" if score > 0 else "too timid"
         findings.append(f"its scores are {how} ({abs(score) / score_std:.1f} standard deviations)")
     if plan.n_classes == 2 and plan.constant:
-        level, level_std = float(g[-1]) / plan.constant, math.hypot(math.sqrt(_spread(one, plan) / 4), s)
+        row = np.eye(g.size)[-1] / plan.constant if one.level is None else one.level
+        level = float(row @ g)
+        level_std = math.hypot(math.sqrt(_spread(one, plan) / 4), s * float(np.linalg.norm(row)))
         if _counts(level, level_std):
             how = "too often" if level > 0 else "too seldom"
             findings.append(f"it expects the last class {how} ({abs(level) / level_std:.1f} standard deviations)")

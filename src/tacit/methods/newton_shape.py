@@ -1,0 +1,54 @@
+"""The shape of private Newton's noise: a matrix B made of the opened squares, in which every direction counts alike.
+
+Noise is added to sums over g = B z, alike in all directions, where rows longer than 1 are made shorter (`newton_sum`).
+In terms of z the noise has the covariance B^-2. Rows are far from alike in all directions: on adult, six tenths of
+their squared length lie along their mean, and half of all directions have less than a thousandth each. The error of a
+coefficient in a direction of mean square l is noise / l; so that l counts and not its square, noise should go with
+sqrt(l): B = (A / n)^(-1/2), up to scale. Among all shapes under which a typical record has the length 1, that is the
+one with the least mean loss: it is noise' H^-1 noise / 2, H near A, that is tr(A^-1 B^-2) under tr(B^2 A) = 1.
+
+1. Directions that the noise of A drowns are not known. A is denoised (`newton_solve`), and its eigenvalues are raised
+   by the spectral norm of the noise, s_A sqrt(2 k): among drowned directions B is nearly a multiple of the identity.
+2. Scale. The mean square of ||g|| is estimated by tr(B^2 A) / n with A as it was opened, for a floor would add to it;
+   B is scaled so that this is 1 / 0.8^2: most rows are longer than 1 and are made shorter. (Were all of them, the
+   scale of B would not matter at all.)
+
+Any B is private: what a record may do to a sum is bounded after the shaping.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.methods.newton_solve import denoised
+from tacit.methods.newton_sum import Plan
+
+Floats = npt.NDArray[np.float64]
+
+_ROOM = 0.8
+
+
+def opened_shape(plan: Plan, opened: npt.NDArray[np.int64], n_records: float | None) -> tuple[Floats, float]:
+    """B of the squares as they were opened, and the number of records; None if that is not public."""
+    A = plan.unpack_squares(opened)
+    n = max(1.0, float(A[-1, -1]) / plan.constant**2) if n_records is None else n_records
+    A[-1, -1] = n * plan.constant**2
+    return shape_of(A, plan.squares_noise, n), n
+
+
+def shape_of(A: Floats, noise_std: float, n_records: float) -> Floats:
+    """B of squares with such noise on an entry of their diagonal.
+
+    Guarantees:
+        Symmetric and positive definite.
+    """
+    values, vectors = np.linalg.eigh(denoised(A, noise_std))
+    raised = values + noise_std * math.sqrt(2 * len(A))
+    stretched = np.sqrt(n_records / raised)
+    seen = np.einsum("ij,ij->j", vectors, A @ vectors)
+    typical = max(float(np.sum(stretched**2 * seen)), float(stretched[-1] ** 2 * values[-1])) / n_records
+    B: Floats = (vectors * (stretched / (_ROOM * math.sqrt(typical)))) @ vectors.T
+    return (B + B.T) / 2
