@@ -32,12 +32,13 @@ from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.federation.federation import Federation
 from tacit.federation.guard import Bond, Guard
-from tacit.federation.nats import Line, NatsEngine, Wanted
+from tacit.federation.nats import NatsEngine, Wanted
 from tacit.federation.net.acquaintance import Acquaintances
 from tacit.federation.net.headquarters import Headquarters, Invite
 from tacit.federation.net.identity import Identity
 from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import Letter
+from tacit.federation.net.line import Line
 from tacit.federation.net.offer import Offer
 from tacit.federation.net.place import Place, make_folder
 from tacit.federation.net.roster import Ticket

@@ -22,24 +22,31 @@ import numpy as np
 
 from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit.data import public
-from tacit.methods import newton_rule, newton_solve
+from tacit.methods import newton_rule, newton_shape, newton_solve
 from tacit.methods.private_newton import PrivateNewton
 
 SETS = ("bank_marketing", "default_credit", "online_news", "lending_club")
 SIZES = (5, 4, 3, 2, 1)
 VARIANTS: dict[str, dict[str, object]] = {
     "as they are": {},
-    "l2 / 2": {"_L2": 4.0},
-    "l2 x 2": {"_L2": 16.0},
-    "l2 power 0.5": {"_L2": 18.0, "_L2_POWER": 0.5},
+    "no shape": {
+        "shape_of": lambda A, _, n: np.eye(len(A)) * np.sqrt(n / np.trace(A))
+    },
+    "rows 0.5": {"_ROOM": 0.5},
+    "rows 1.2": {"_ROOM": 1.2},
+    "squares 0.05": {"_SQUARES": 0.05},
+    "squares 0.3": {"_SQUARES": 0.3},
+    "moments 0.35": {"_MOMENTS": 0.35},
+    "moments 0.65": {"_MOMENTS": 0.65},
+    "l2 / 2": {"_L2": 3.0},
+    "l2 x 2": {"_L2": 12.0},
+    "l2 power 0.5": {"_L2": 13.5, "_L2_POWER": 0.5},
     "constant 0.15": {"_LEAST_CONSTANT": 0.15},
     "constant 0.6": {"_LEAST_CONSTANT": 0.6},
     "rounds 3": {"_ROUNDS": (3, 3)},
-    "rounds 11": {"_ROUNDS": (11, 11)},
-    "moments 0.5": {"_MOMENTS": (0.5, 0.5)},
-    "moments 0.85": {"_MOMENTS": (0.85, 0.85)},
-    "floor 0": {"_FLOOR": 0.0},
-    "floor 0.8": {"_FLOOR": 0.8},
+    "rounds 10": {"_ROUNDS": (10, 10)},
+    "floor 0.4": {"_FLOOR": 0.4},
+    "floor 1.2": {"_FLOOR": 1.2},
     "misfit 0": {"_MISFIT": 0.0},
     "misfit 0.1": {"_MISFIT": 0.1},
 }
@@ -60,7 +67,7 @@ def in_place(numbers: dict[str, object]) -> Iterator[None]:
     """The rules with these numbers in them."""
     with ExitStack() as stack:
         for name, value in numbers.items():
-            module = newton_rule if hasattr(newton_rule, name) else newton_solve
+            module = next(one for one in (newton_rule, newton_shape, newton_solve) if hasattr(one, name))
             stack.enter_context(patch.object(module, name, value))
         yield
 

@@ -22,7 +22,7 @@ COMMANDS = (
     ["coordinator"],
     *(["coordinator", c] for c in ("init", "serve", "invite", "revoke", "members", "announce", "renew")),
     ["party"], *(["party", c] for c in ("init", "serve", "studies", "opt-in", "opt-out", "ledger", "log", "policy")),
-    ["center"], ["center", "init"], ["center", "serve"], ["center", "members"],
+    ["center"], ["center", "init"], ["center", "serve"], ["center", "members"], ["center", "accept"],
 )  # fmt: skip
 
 

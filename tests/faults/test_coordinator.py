@@ -13,11 +13,12 @@ import pytest
 from tacit.daemon.run import offer_of
 from tacit.errors import PolicyRefusal, WireError
 from tacit.federation.message import Question, question_digest
-from tacit.federation.nats import ConnectedFederation, Line, NatsEngine, Wanted, leave_strangers
+from tacit.federation.nats import ConnectedFederation, NatsEngine, Wanted, leave_strangers
 from tacit.federation.net.acquaintance import Acquaintances, decode_members, encode_members
 from tacit.federation.net.exchange import Post
 from tacit.federation.net.headquarters import Headquarters
 from tacit.federation.net.letter import Letter, signed
+from tacit.federation.net.line import Line
 from tacit.federation.net.station import ASK
 from tacit.privacy.ledger import Ledger
 from tacit.studies.run import method_of
@@ -97,7 +98,7 @@ def asked_of(federation: Loopback, study: Study) -> Question:
     line = Line(Headquarters(federation.headquarters))
     try:
         engine = NatsEngine(line, offer_of(study))
-        engine.gather(Wanted(asked=PARTIES, quorum=3, seconds=10))
+        engine.gather(Wanted(asked=PARTIES, quorum=3, seconds=60))
         parties = ConnectedFederation(engine, line.center(), study=study.name, run="first")
         caught: list[bytes] = []
 
@@ -124,7 +125,7 @@ def put(federation: Loopback, study: Study, question: Question, company: tuple[s
             study=study.digest(),
             run=question.run,
             company=company,
-            seconds=10.0,
+            seconds=60.0,
         )
         letter = line.send(post)["north"]
     return f"{letter.kind} {letter.body.decode(errors='replace')}"
@@ -160,7 +161,7 @@ def test_a_small_table_is_not_told_to_the_coordinator(federation: Loopback) -> N
     try:
         with Line(Headquarters(federation.headquarters)) as line:
             engine = NatsEngine(line, offer_of(study))
-            absent = engine.gather(Wanted(asked=("north", "south"), quorum=1, seconds=1.5))
+            absent = engine.gather(Wanted(asked=("north", "south"), quorum=1, seconds=0))
     finally:
         path.write_text(text)
     assert "its policy does not allow this" in absent["north"]
@@ -174,6 +175,9 @@ def test_what_the_study_did_not_say_is_refused(federation: Loopback) -> None:
     for words, change in {
         "is not part of it": {"step": "pooled/sums"},
         "the question has another; it is not the study's": {"arguments": {**question.arguments, "epsilon": 9.0}},
+        "go on with 2 of 3 parties, and the study with no fewer than 3": {
+            "arguments": {**question.arguments, "quorum": 2}
+        },
     }.items():
         said = put(federation, study, replace(question, **change), PARTIES)  # type: ignore[arg-type]
         assert said.startswith("refusal")

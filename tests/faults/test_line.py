@@ -25,8 +25,8 @@ from .proxy import Proxy
 from .spy import Spy
 
 
-def study_of(name: str, text: str = DESCENT, deadline: float = 15) -> Study:
-    return Study.parse(text.replace('"trial"', f'"{name}"').replace("= 15", f"= {deadline:g}"))
+def study_of(name: str, text: str = DESCENT, deadline: float = 60) -> Study:
+    return Study.parse(text.replace('"trial"', f'"{name}"').replace("= 60", f"= {deadline:g}"))
 
 
 def opted_in(federation: Loopback, study: Study) -> Study:
@@ -126,7 +126,7 @@ def test_a_wrong_clock_is_told_and_beyond_two_minutes_nothing_is_answered(
 ) -> None:
     study = opted_in(west, study_of(f"clock{skew:g}", STUDY))
     west.start("west", "party", skew=skew)
-    finished = run(west, study, wait=2.0)
+    finished = run(west, study, wait=0)
     assert (len(finished.model.facts_.parties) == 3) is takes_part
     assert n_releases(west, "west", study) == int(takes_part)
     assert ("set both clocks" in west.journal("west").rsplit('"serving"', 1)[-1]) is not takes_part
@@ -150,15 +150,17 @@ def test_a_full_disk_lets_nothing_leave_and_the_rest_go_on(west: Loopback) -> No
 
 
 @pytest.mark.parametrize(
-    ("desk", "words"),
-    [(Silent, r"no answer within 2 s"), (Garbage, r"it sent something that is no answer to the question")],
+    ("desk", "deadline", "words"),
+    [(Silent, 4, r"no answer within 4 s"), (Garbage, 60, r"it sent something that is no answer to the question")],
 )
-def test_a_party_that_does_not_answer_is_left_out(west: Loopback, desk: type[Misbehaving], words: str) -> None:
-    study = opted_in(west, study_of(desk.__name__.lower(), deadline=2))
+def test_a_party_that_does_not_answer_is_left_out(
+    west: Loopback, desk: type[Misbehaving], deadline: float, words: str
+) -> None:
+    study = opted_in(west, study_of(desk.__name__.lower(), deadline=deadline))
     west.start("west", "party", desk)
     started = time.monotonic()
-    finished = run(west, study, wait=15)
-    assert time.monotonic() - started < 20
+    finished = run(west, study, wait=60)
+    assert time.monotonic() - started < 120
     assert [party.name for party in finished.model.facts_.parties] == ["north", "south"]
     assert re.search(rf"west \({words}", finished.model.facts_.notices[-1])
 

@@ -53,7 +53,7 @@ epsilon = 1.0
 
 [federation]
 quorum = 2
-deadline_seconds = 15
+deadline_seconds = 60
 """
 
 
@@ -72,7 +72,7 @@ def records(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"age": age, "treated": treated, "recovered": recovered})
 
 
-def wait_for(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
+def wait_for(holds: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
@@ -106,13 +106,14 @@ class Loopback:
         process = PROCESSES.Process(target=live, args=(self.root, name, kind, desk, faults), daemon=True)
         process.start()
         self.processes[name] = process
-        wait_for(lambda: self.journal(name).count('"serving"') > already, f"{name} serving")
+        wait_for(lambda: self.journal(name).count('"serving"') > already or not process.is_alive(), f"{name} serving")
+        assert process.is_alive(), f"{name} ended with {process.exitcode}: {self.journal(name)[-500:]}"
 
     def stop(self, name: str, number: int = signal.SIGTERM) -> int | None:
         process = self.processes.pop(name)
         if process.pid is not None and process.is_alive():
             os.kill(process.pid, number)
-        process.join(20)
+        process.join(80)
         if process.is_alive():  # a test that fails must leave no process behind
             process.kill()
             process.join()
@@ -158,14 +159,18 @@ def build(root: Path, *, parties: dict[str, int], center: bool = True) -> Loopba
     """A federation with its members joined and serving."""
     made = Loopback(root)
     Headquarters.make(made.headquarters, ServerSettings(port=free_port()), None).close()
-    made.start("coordinator", "coordinator")
-    if center:
-        for node in ("node-a", "node-b", "node-c"):
-            made.invite(node, "center")
-            made.start(node, "center")
-    for seed, (name, n) in enumerate(parties.items()):
-        made.add_party(name, n, seed)
-        made.start(name, "party")
+    try:
+        made.start("coordinator", "coordinator")
+        if center:
+            for node in ("node-a", "node-b", "node-c"):
+                made.invite(node, "center")
+                made.start(node, "center")
+        for seed, (name, n) in enumerate(parties.items()):
+            made.add_party(name, n, seed)
+            made.start(name, "party")
+    except BaseException:  # a test that fails must leave no process behind
+        made.close()
+        raise
     return made
 
 

@@ -8,17 +8,18 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tacit.errors import CenterError, WireError
-from tacit.federation.nats import Line
 from tacit.federation.net.acquaintance import Acquaintances
 from tacit.federation.net.center import RemoteCenter
 from tacit.federation.net.headquarters import Headquarters
 from tacit.federation.net.identity import Identity
+from tacit.federation.net.line import Line
 from tacit.federation.net.node_card import NodeCard, Peers
 from tacit.rand import Rng
 from tacit.secure.envelope import OPEN, Label, company_digest, seal
@@ -82,8 +83,8 @@ def test_a_center_that_is_not_complete_says_so() -> None:
 
 
 def test_a_node_that_is_gone_is_named(nodes: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.federation.net.center._LOOK_SECONDS", 0.5)
-    monkeypatch.setattr("tacit.federation.net.center._PING_SECONDS", 0.5)
+    monkeypatch.setattr("tacit.federation.net.center._LOOK_SECONDS", 1.0)
+    monkeypatch.setattr("tacit.federation.net.center._PING_SECONDS", 4.0)
     nodes.stop("node-c")
     with Line(Headquarters(nodes.headquarters)) as line:
         center = line.center()
@@ -92,8 +93,8 @@ def test_a_node_that_is_gone_is_named(nodes: Loopback, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("spu") is None, reason="the engine is not installed")
 def test_programs_run_between_nodes_and_a_killed_engine_begins_a_new_session(nodes: Loopback) -> None:
-    pytest.importorskip("spu")
     with Line(Headquarters(nodes.headquarters)) as line:
         center = line.center()
         center.computing()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import SettingError
+from tacit.federation.net.address import Address, Credential
 from tacit.federation.net.certificate import days_left, issue_server, make_authority, tls_context
 from tacit.federation.net.headquarters import Headquarters, Invite
 from tacit.federation.net.identity import Identity, Member
-from tacit.federation.net.link import Address, Credential
 from tacit.federation.net.place import Invitation, Place
 from tacit.federation.net.roster import Roster, Ticket
 from tacit.federation.net.server import ServerSettings

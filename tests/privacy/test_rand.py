@@ -14,6 +14,8 @@ from scipy import stats
 from tacit.errors import SettingError
 from tacit.rand import Rng
 
+from ..apart import apart
+
 
 def test_only_the_system_source_is_private() -> None:
     assert Rng.system().is_private
@@ -104,7 +106,7 @@ def test_a_copy_of_a_seeded_source_goes_on_from_the_same_place() -> None:
     assert twin.bytes(100) == rng.bytes(100)
 
 
-def test_a_fork_shares_no_bits_with_its_parent() -> None:
+def bits_of_a_fork_and_of_its_parent() -> tuple[bytes, bytes]:
     rng = Rng.system()
     rng.bytes(1)
     context = multiprocessing.get_context("fork")
@@ -113,7 +115,14 @@ def test_a_fork_shares_no_bits_with_its_parent() -> None:
     child.start()
     theirs = reader.recv_bytes()
     child.join()
-    assert theirs != rng.bytes(32)
+    return theirs, rng.bytes(32)
+
+
+def test_a_fork_shares_no_bits_with_its_parent() -> None:
+    # Apart, because this process may have threads of other tests, which a fork would not have.
+    theirs, own = apart(bits_of_a_fork_and_of_its_parent)
+    assert len(theirs) == len(own) == 32
+    assert theirs != own
 
 
 def test_threads_never_get_the_same_bits() -> None:

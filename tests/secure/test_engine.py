@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import subprocess
 import sys
-from typing import Any
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,43 +18,31 @@ from tacit.errors import CenterError, SettingError
 from tacit.rand import Rng
 from tacit.secure import engine, layout
 from tacit.secure.process import ProcessCenter
-from tacit.secure.share import Shared, expand, join_all, join_real, split
+from tacit.secure.share import Shared, expand, join_all, split
 
-SHAPES: list[tuple[int, ...]] = [(), (1,), (5,), (2, 3), (200, 2), (2, 1, 3)]
+from ..apart import apart
+from .engine_layout import SHAPES, check_that_it_reads_ours, check_that_others_are_refused, check_that_we_read_its
 
-
-def make_io(n_nodes: int) -> tuple[Any, Any]:
-    spu = pytest.importorskip("spu.libspu")
-    kind = spu.ProtocolKind.ABY3 if n_nodes == 3 else spu.ProtocolKind.CHEETAH
-    config = spu.RuntimeConfig(protocol=kind, field=spu.FieldType.FM128, fxp_fraction_bits=40)
-    return spu, spu.IoWrapper(n_nodes, config)
+needs_engine = pytest.mark.skipif(find_spec("spu") is None, reason="the engine is not installed")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@needs_engine
 @pytest.mark.parametrize("n_nodes", [2, 3])
-def test_our_shares_are_the_engines(n_nodes: int, shape: tuple[int, ...]) -> None:
-    spu, io = make_io(n_nodes)
-    x = np.random.default_rng(0).normal(size=shape) * 1000
-    numbers = np.rint(x * 2.0**40).astype(np.int64).ravel()
-    shares = []
-    for parts in split(numbers, rng=Rng.system(), n_nodes=n_nodes):
-        share = spu.Share()
-        words = expand(parts, numbers.size)
-        share.meta, share.share_chunks = layout.describe(shape, n_nodes), layout.pack(Shared(words, shape))
-        shares.append(share)
-    np.testing.assert_allclose(io.Reconstruct(shares), x, atol=2**-40)
+def test_our_shares_are_the_engines(n_nodes: int) -> None:
+    assert apart(check_that_it_reads_ours, n_nodes) == len(SHAPES)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@needs_engine
 @pytest.mark.parametrize("n_nodes", [2, 3])
-def test_the_engines_shares_are_ours(n_nodes: int, shape: tuple[int, ...]) -> None:
-    spu, io = make_io(n_nodes)
-    x = np.random.default_rng(1).normal(size=shape) * 1000
-    shares = io.MakeShares(np.asarray(x), spu.Visibility.VIS_SECRET, -1)
-    assert [share.meta for share in shares] == [layout.describe(shape, n_nodes)] * n_nodes
-    held = [layout.unpack(share.meta, share.share_chunks, n_nodes) for share in shares]
-    np.testing.assert_allclose(join_real(held), x, atol=2**-40)
-    assert [layout.pack(shared) for shared in held] == [share.share_chunks for share in shares]
+def test_the_engines_shares_are_ours(n_nodes: int) -> None:
+    assert apart(check_that_we_read_its, n_nodes) == len(SHAPES)
+
+
+def test_no_test_loads_the_engine_into_the_process_of_the_others() -> None:
+    tests = Path(__file__).parents[1]
+    loads = [path.name for path in tests.rglob("*.py") if re.search(r"^\s*(import|from) spu\b", path.read_text(), re.M)]
+    loads += [path.name for path in tests.rglob("*.py") if re.search(r"importorskip\(.spu", path.read_text())]
+    assert loads == ["engine_layout.py"]
 
 
 def test_a_large_share_travels_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,17 +65,9 @@ def test_anything_else_is_refused(description: bytes, chunks: list[bytes]) -> No
         layout.unpack(description, chunks, 3)
 
 
-def test_bits_and_public_values_are_not_taken_for_numbers() -> None:
-    spu, io = make_io(3)
-    for value, visibility in ((np.array([True]), "VIS_SECRET"), (np.array([1.0]), "VIS_PUBLIC")):
-        (share, *_) = io.MakeShares(value, getattr(spu.Visibility, visibility), -1)
-        with pytest.raises(CenterError, match="not a shared array of real numbers"):
-            layout.unpack(share.meta, share.share_chunks, 3)
-
-
-def test_the_installed_engine_is_the_one_that_is_declared() -> None:
-    spu = pytest.importorskip("spu.libspu")
-    assert spu._get_version() == engine.VERSION == importlib.metadata.version("spu")
+@needs_engine
+def test_bits_and_public_values_are_not_taken_for_numbers_by_the_engine_that_is_declared() -> None:
+    assert apart(check_that_others_are_refused) == engine.VERSION == importlib.metadata.version("spu")
 
 
 def test_without_the_engine_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,11 @@ def test_a_study_that_is_too_small_is_called_useless() -> None:
     assert "made-up records" in told.rehearsed_on
 
 
+def test_one_study_has_one_forecast() -> None:
+    first, second = (forecast(STUDY, SIZES, repeats=2) for _ in range(2))
+    assert [found.accuracy for found in first.forecasts] == [found.accuracy for found in second.forecasts]
+
+
 def test_an_exact_method_has_one_forecast() -> None:
     told = forecast(replace(STUDY, method="pooled", privacy=None), SIZES, epsilons=[0.1, 1], repeats=2)
     assert [f.epsilon for f in told.forecasts] == [np.inf]

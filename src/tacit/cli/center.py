@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -47,15 +48,38 @@ def init(
     err.print(f"next: tacit center serve --folder {folder}", markup=False)
 
 
+class Accept(StrEnum):
+    """Whom a node believes."""
+
+    all = "all"
+    ask = "ask"
+
+
 @app.command("serve")
-def serve(folder: Folder = FOLDER) -> None:
+def serve(
+    folder: Folder = FOLDER,
+    accept: Annotated[
+        Accept | None,
+        typer.Option(
+            help="ask: add up nothing of a party before you accepted its fingerprint (`tacit center accept`); all: "
+            "believe every party that the coordinator tells of. The choice is kept; the first is all."
+        ),
+    ] = None,
+) -> None:
     """Add up what parties seal, until Ctrl-C; one line of JSON for each event.
 
     Examples:
 
       tacit center serve
+
+      tacit center serve --accept ask
     """
-    asyncio.run(_serve(Place.load(folder, "center")))
+    place = Place.load(folder, "center")
+    if accept is Accept.ask:
+        Acquaintances(folder).insist()
+    elif accept is Accept.all:
+        Acquaintances(folder).believe_all()
+    asyncio.run(_serve(place))
 
 
 async def _serve(place: Place) -> None:
@@ -76,8 +100,28 @@ def members(folder: Folder = FOLDER) -> None:
       tacit center members
     """
     place = Place.load(folder, "center")
-    known = Acquaintances(folder).all()
-    out.print("\n".join(fingerprints([place.pinned.coordinator, *known.values()])), markup=False, soft_wrap=True)
+    acquaintances = Acquaintances(folder)
+    known, believed = acquaintances.all(), acquaintances.keys()
+    lines = fingerprints([place.pinned.coordinator, *known.values()])
+    for number, member in enumerate(known.values(), start=1):
+        if member.role == "party" and member.name not in believed:
+            lines[number] += "  not accepted yet"
+    out.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+@app.command("accept")
+def accept(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Parties whose fingerprints you compared.")],
+    folder: Folder = FOLDER,
+) -> None:
+    """Let this node add up what these parties seal, where it waits for your word (`serve --accept ask`).
+
+    Examples:
+
+      tacit center accept north south
+    """
+    Place.load(folder, "center")
+    out.print("accepted:\n" + "\n".join(fingerprints(Acquaintances(folder).accept(names))), markup=False)
 
 
 @app.callback()

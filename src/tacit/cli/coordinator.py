@@ -154,7 +154,7 @@ def announce(
     """
     # The methods are imported for this command alone: the daemon starts without them.
     from tacit.daemon.run import offer_of
-    from tacit.federation.nats import Line
+    from tacit.federation.net.line import Line
     from tacit.methods import METHODS
     from tacit.studies.study import Study
 

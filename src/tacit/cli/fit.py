@@ -66,6 +66,7 @@ def fit(
         policy=Policy(not_private=[model.name]),  # whoever runs this holds every party's file already
         ledger=None if ledger is None else Ledger(ledger),
         study=asked.name,
+        dropouts=asked.federation.dropouts_among(len(tables)),
     )
     with watching(parties, f"fitting {model.name}"):
         model.fit(parties)

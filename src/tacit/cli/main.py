@@ -8,8 +8,12 @@ from importlib import import_module
 
 import typer
 
+from tacit.cli.later import import_later
 from tacit.cli.net import missing_package, placeholder
 from tacit.errors import TacitError, UserError
+
+import_later("scipy.stats")
+import_later("pandas")
 
 # Where each command lives: its module, and the function or the group in it. A module is imported when its command is
 # called, or all of them for help: a daemon needs a fraction of what `demo` needs.

@@ -43,8 +43,9 @@ class CoordinatorDaemon:
             await self._link.subscribe("tacit.event.*", self._on_event)
             await self._link.subscribe(CLOCK, self._on_clock)
             await self._link.open(seconds=10.0)
+            self._link.on_up = self._tell_members  # whoever joined while the line was down was told by nobody
             await keep_streams(self._link)
-            await tell_members(self._link, self._headquarters)
+            await self._tell_members()
             self._journal.note("serving", server=self._headquarters.address.url)
             while not stop.is_set():
                 self._look()
@@ -96,7 +97,10 @@ class CoordinatorDaemon:
         if reply_to:
             await self._link.publish(reply_to, reply)
         if member is not None:
-            await tell_members(self._link, self._headquarters)
+            await self._tell_members()
+
+    async def _tell_members(self) -> None:
+        await tell_members(self._link, self._headquarters)
 
     async def _on_clock(self, _: str, message: bytes, reply_to: str) -> None:
         name = message[:64].decode(errors="replace")

@@ -85,14 +85,19 @@ class NodeDesk:
                 case "node":
                     return Outgoing(kind=NODE, body=self._request(letter.body))
                 case "members":
-                    for member in self._acquaintances.learn(decode_members(letter.body)):
-                        self._journal.note(
-                            "pinned", member=member.name, role=member.role, fingerprint=member.fingerprint
-                        )
+                    self._learn(letter.body)
         except TacitError as error:
             self._journal.note("refused", kind=letter.kind, why=str(error))
             return Outgoing(kind=REFUSAL, body=wire.encode({"error": type(error).__name__, "why": str(error)}))
         return None
+
+    def _learn(self, body: bytes) -> None:
+        """Pin who is new; where the operator insists, they are told of until they are accepted."""
+        for member in self._acquaintances.learn(decode_members(body)):
+            self._journal.note("pinned", member=member.name, role=member.role, fingerprint=member.fingerprint)
+        waiting = sorted(set(self._acquaintances.parties()) - set(self._acquaintances.keys()))
+        if waiting:
+            self._journal.note("not-accepted-yet", members=", ".join(waiting))
 
     def _request(self, body: bytes) -> bytes:
         match wire.decode(body):

@@ -5,7 +5,8 @@ Before the guard sees a question, all of this must hold, or the question is refu
 2. The question is of that study, by its method, and of a step of that method.
 3. Where the question has an argument by the name of one of the method's settings, it has the setting's value (of a
    calibration that is printed and promises nothing, the privacy settings alone).
-4. It is put to parties with whom the owner agreed to be added up, and to as many as the study's quorum says.
+4. It is put to parties with whom the owner agreed to be added up, and to as many as the study's quorum says; and it
+   goes on without no more of them than the study's dropouts.
 The guard then adds the party's own policy, with no more budget than the runs that were consented to cost, and signs
 what it seals, for a sum within exactly those parties.
 """
@@ -155,6 +156,7 @@ class PartyDesk:
             opened = self._opened(letter.study)
             question = Question.decode(letter.body)
             _check_question(question, letter, opened)
+            _check_quorum(question, letter, opened.study)
             bond = self._bond(letter, opened)
         except (Refused, WireError) as refusal:
             self._log.append("refused", question=digest, study=letter.study, why=str(refusal))
@@ -180,9 +182,7 @@ class PartyDesk:
                 else f"the question is not put to {who!r}"
             )
         company = {name: accepted[name] for name in letter.company}
-        asked = opened.study.federation
-        least = asked.quorum or len(asked.parties or ()) or 1
-        return Bond(company=company, sign=self._place.identity.sign, least=least)
+        return Bond(company=company, sign=self._place.identity.sign, least=opened.study.federation.least)
 
     # --- studies under way -------------------------------------------------------------------------------------------
 
@@ -256,6 +256,20 @@ def _check_question(question: Question, letter: Letter, opened: _Open) -> None:
             raise PolicyRefusal(
                 f"the study says {key} = {wanted!r}, and the question has another; it is not the study's"
             )
+
+
+def _check_quorum(question: Question, letter: Letter, study: Study) -> None:
+    """Refuse to be in a sum that may be opened without more parties than the study says."""
+    quorum = question.arguments.get("quorum")
+    if quorum is None:
+        return
+    asked = study.federation
+    least = max(asked.least, len(letter.company) - asked.dropouts)
+    if not isinstance(quorum, int) or quorum < least:
+        raise PolicyRefusal(
+            f"the question lets a round go on with {quorum!r} of {len(letter.company)} parties, and the study with no "
+            f"fewer than {least}; it is not the study's"
+        )
 
 
 def _same(value: object, wanted: bool | int | float | str) -> bool:

@@ -6,11 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.errors import SettingError, StudyError
 from tacit.federation.policy import Policy
+from tacit.privacy.guarantee import RELATIONS, Relation
 from tacit.privacy.ledger import Budget
 from tacit.studies.strict import Section
 from tacit.studies.toml import toml_text
@@ -31,6 +33,7 @@ min_records_exact = 20        # the fewest with which it lets a sum without nois
 epsilon_per_study = 10.0      # the most that one study may cost a record, runs and all
 epsilon_in_all = 20.0         # the most that all studies together may cost a record
 delta = 1e-6                  # the probability at which costs are counted
+relation = "replace-one"      # under which sampled rounds are counted: replace-one, the stricter, or add-remove
 not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
 """
 
@@ -128,7 +131,7 @@ def _policy(table: dict[str, object], source: str) -> Policy:
     section.check_keys(
         (
             "methods", "columns", "min_records", "min_records_exact", "epsilon_per_study", "epsilon_in_all", "delta",
-            "not_private",
+            "relation", "not_private",
         )
     )  # fmt: skip
     lists: dict[str, tuple[str, ...]] = {}
@@ -145,6 +148,7 @@ def _policy(table: dict[str, object], source: str) -> Policy:
             epsilon_per_study=defaults.epsilon_per_study if per_study is None else float(per_study),
             epsilon_in_all=defaults.epsilon_in_all if in_all is None else float(in_all),
             delta=defaults.delta if delta is None else float(delta),
+            relation=cast(Relation, section.choice("relation", RELATIONS, defaults.relation)),
         )
         return Policy(
             methods=lists.get("methods"),

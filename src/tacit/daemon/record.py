@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tacit.rand import Rng
 
 FILE = "runs.db"
 
-_TABLE = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS run (
     id      TEXT PRIMARY KEY,
     study   TEXT NOT NULL,
@@ -25,7 +26,13 @@ CREATE TABLE IF NOT EXISTS run (
     why     TEXT NOT NULL,
     started REAL NOT NULL,
     changed REAL NOT NULL
-) WITHOUT ROWID
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS presence (
+    run      TEXT NOT NULL,
+    question TEXT NOT NULL,
+    parties  TEXT NOT NULL,
+    PRIMARY KEY (run, question)
+) WITHOUT ROWID;
 """
 
 RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
@@ -70,7 +77,7 @@ class Runs:
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=30.0)
             self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute(_TABLE)
+            self._database.executescript(_TABLES)
         except sqlite3.Error as error:
             raise SettingError(f"{path} cannot be used for runs: {error}; name a writable --folder") from error
 
@@ -97,6 +104,10 @@ class Runs:
         )  # fmt: skip
         self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
+    def presence(self, run: Run) -> Attendance:
+        """Who was in each round of the run's present attempt."""
+        return Attendance(self._database, run.question_run)
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()
@@ -112,3 +123,27 @@ class Runs:
             )
             for id_, study, name, state, attempt, parties, left, why, started in rows
         ]  # fmt: skip
+
+
+class Attendance:
+    """Who was in the answers to each question of one attempt.
+
+    Guarantees:
+        What `keep` wrote is what `find` reads, after a crash too; what is written first stays.
+    """
+
+    def __init__(self, database: sqlite3.Connection, run: str) -> None:
+        self._database = database
+        self._run = run
+
+    def find(self, question: str) -> tuple[str, ...] | None:
+        """Those who were in the answers; None if nothing was written down."""
+        row = self._database.execute(
+            "SELECT parties FROM presence WHERE run = ? AND question = ?", (self._run, question)
+        ).fetchone()
+        return None if row is None else tuple(json.loads(row[0]))
+
+    def keep(self, question: str, parties: Sequence[str]) -> None:
+        """Write them down."""
+        row = (self._run, question, json.dumps(list(parties)))
+        self._database.execute("INSERT OR IGNORE INTO presence VALUES (?, ?, ?)", row)

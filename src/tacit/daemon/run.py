@@ -3,7 +3,8 @@
 A run is a deterministic program of questions. To resume it is to run it again from the start under its old name: each
 question that was answered gets the answer that was given then, at no cost, until the first one that was not. A run that
 loses a party begins a new attempt with the rest, since the noise and the sums of the first counted on everybody; what
-was spent stays spent, and the report says so.
+was spent stays spent, and the report says so. Where the study allows for `dropouts`, a round goes on without so many of
+those that began: who was in it is written down before its sum is opened, since the center opens no other.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Protocol
 
 from tacit.daemon.record import FILE, FINISHED, RUNNING, STOPPED, Run, Runs
 from tacit.errors import QuorumLost, Refused, TacitError
-from tacit.federation.nats import ConnectedFederation, Line, NatsEngine, Wanted, wanted_of
+from tacit.federation.nats import ConnectedFederation, NatsEngine, Wanted, wanted_of
 from tacit.federation.net.headquarters import Headquarters
+from tacit.federation.net.line import Line
 from tacit.federation.net.offer import Offer
 from tacit.methods import Method
 from tacit.studies.run import method_of
@@ -60,6 +62,7 @@ def offer_of(study: Study) -> Offer:
         quorum=study.federation.quorum,
         deadline_seconds=study.federation.deadline_seconds,
         parties=study.federation.parties,
+        dropouts=study.federation.dropouts,
     )
 
 
@@ -111,9 +114,14 @@ class StudyRun:
         center = line.center()
         while True:
             self._gather(run, engine, wanted)
-            parties = ConnectedFederation(engine, center, study=self._study.name, run=run.question_run)
+            dropouts = self._study.federation.dropouts_among(len(run.parties))
+            parties = ConnectedFederation(
+                engine, center, study=self._study.name, run=run.question_run, dropouts=dropouts
+            )
             parties.on_round = self._watcher.round
             engine.lost = {}
+            engine.missed.clear()
+            engine.presence = self._runs.presence(run) if dropouts else None
             try:
                 fitted = method.fit(parties)
                 break
@@ -121,7 +129,7 @@ class StudyRun:
                 if not engine.lost:
                     raise
                 self._begin_again(run, engine.lost, wanted)
-        return self._with_notices(fitted, run)
+        return self._with_notices(fitted, run, engine)
 
     def _gather(self, run: Run, engine: NatsEngine, wanted: Wanted) -> None:
         """Wait for the parties: all that are wanted, or, in an attempt that began before, the same as then."""
@@ -150,7 +158,14 @@ class StudyRun:
         run.left |= lost
         run.attempt += 1
 
-    def _with_notices(self, method: Method, run: Run) -> Method:
+    def _with_notices(self, method: Method, run: Run, engine: NatsEngine) -> Method:
+        if engine.missed:
+            told = ", ".join(f"{name} in {count}" for name, count in sorted(engine.missed.items()))
+            notice = (
+                f"Of {method.n_rounds_} rounds, some went on without a party: {told}. The noise counts on the others "
+                f"alone, and what was asked of the missing stays spent."
+            )
+            method.facts_ = replace(method.facts_, notices=(*method.facts_.notices, notice))
         if run.attempt > 1:
             told = "; ".join(f"{name} ({why})" for name, why in run.left.items())
             notice = (

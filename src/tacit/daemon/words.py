@@ -14,6 +14,7 @@ from tacit.federation.net.place import Place
 from tacit.federation.policy import Policy
 from tacit.privacy.ledger import Budget
 from tacit.report.svg import drawing, svg_element
+from tacit.studies.study import Study
 
 _STATES = {"in": "you take part", "out": "you opted out", "": "you have not decided"}
 
@@ -34,7 +35,7 @@ def study_lines(known: Known, place: Place, policy: Policy) -> list[str]:
         "Leaves": told["Travels"],
         "Is seen": told["Revealed"],
         "Trusts": told["Trust"],
-        "Quorum": "all" if study.federation.quorum is None else str(study.federation.quorum),
+        "Quorum": _quorum(study),
         "Policy": why_not(known, policy) or "your policy allows it",
         "Digest": known.digest,
     }
@@ -42,6 +43,12 @@ def study_lines(known: Known, place: Place, policy: Policy) -> list[str]:
     for label, text in facts.items():
         lines += textwrap.wrap(text, 100, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
     return lines
+
+
+def _quorum(study: Study) -> str:
+    asked = study.federation
+    told = "all" if asked.quorum is None else str(asked.quorum)
+    return told if not asked.dropouts else f"{told}; a round goes on without {asked.dropouts} of those that began"
 
 
 def why_not(known: Known, policy: Policy) -> str:
@@ -75,6 +82,7 @@ def policy_lines(policy: Policy) -> list[str]:
         f"epsilon_per_study  {budget.epsilon_per_study:g}",
         f"epsilon_in_all     {budget.epsilon_in_all:g}",
         f"delta              {budget.delta:g}",
+        f"relation           {budget.relation}",
         f"not_private        {', '.join(policy.not_private) or 'none: nothing leaves that no epsilon bounds'}",
     ]
 

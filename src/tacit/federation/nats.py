@@ -7,9 +7,11 @@ within the study's deadline, or refuses, is left out of the answers, and `lost` 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tacit import wire
 from tacit.data.schema import Schema
@@ -18,72 +20,42 @@ from tacit.federation.engine import Card
 from tacit.federation.federation import Federation
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.net.center import RemoteCenter
-from tacit.federation.net.exchange import Exchange, Post
+from tacit.federation.net.exchange import Post
 from tacit.federation.net.headquarters import Headquarters
-from tacit.federation.net.journal import Journal
 from tacit.federation.net.letter import Letter
-from tacit.federation.net.loop import BackgroundLoop
+from tacit.federation.net.line import Line
 from tacit.federation.net.offer import Offer
 from tacit.federation.net.station import ASK, HELLO, REFUSAL, SPENT
 from tacit.wire import Value
 
 _REFUSALS: dict[str, type[Refused]] = {"PolicyRefusal": PolicyRefusal, "BudgetExceeded": BudgetExceeded}
 _GREETING_SECONDS = 2.0  # between two calls to parties that have not opted in yet
+_REPLY_SECONDS = 5.0  # a party that is there says yes or no within this, however short the wait for its opting in is
+_NO_REPLY = "no reply"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which parties a run waits for: `asked` ones, for so many `seconds`, and no fewer than `quorum` of them."""
+    """Which parties a run waits for: `asked` ones, and no fewer than `quorum` of them.
+
+    Those that say no may still opt in for so many `seconds`; those that are silent get a few in any case.
+    """
 
     asked: tuple[str, ...]
     quorum: int
     seconds: float
 
 
-class Line:
-    """The coordinator's connection, for callers that wait; close it, or use it in a `with` statement."""
+class Presence(Protocol):
+    """Who was in the answers to each question: a sum is opened over one set of parties, in a resumed run too."""
 
-    def __init__(self, headquarters: Headquarters, journal: Journal | None = None) -> None:
-        self.headquarters = headquarters
-        self.exchange = Exchange(headquarters, journal)
-        self._center: RemoteCenter | None = None
-        self._loop = BackgroundLoop()
-        try:
-            self._loop.run(self.exchange.open())
-        except BaseException:
-            self._loop.close()
-            raise
+    def find(self, question: str) -> tuple[str, ...] | None:
+        """Those who were; None if the question was not answered yet."""
+        ...
 
-    def send(self, post: Post) -> dict[str, Letter]:
-        """The members' replies, from those that gave one in time."""
-        return self._loop.run(self.exchange.send(post))
-
-    def announce(self, offer: Offer) -> None:
-        """Make a study, and who belongs, known to every party, now and later."""
-        self._loop.run(self.exchange.introduce())
-        self._loop.run(self.exchange.announce(offer.encode(), offer.digest))
-
-    def offers(self) -> list[Offer]:
-        """Every study that was announced, oldest first."""
-        return [Offer.decode(letter.body) for letter in self._loop.run(self.exchange.studies())]
-
-    def center(self) -> RemoteCenter:
-        """The federation's center."""
-        if self._center is None:
-            nodes = self.headquarters.pinned.center
-            self._center = RemoteCenter(self.send, nodes, self.headquarters.center_turn)
-        return self._center
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._loop.run(self.exchange.close())
-        self._loop.close()
-
-    def __enter__(self) -> Line:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def keep(self, question: str, parties: Sequence[str]) -> None:
+        """Write down who is, before the sum is opened."""
+        ...
 
 
 class NatsEngine:
@@ -100,8 +72,10 @@ class NatsEngine:
         self._schema = offer.read_schema()
         self._look_back = look_back
         self._cards: dict[str, Card] = {}
-        self._round = 0
+        self._round, self._run = 0, ""
         self.lost: dict[str, str] = {}  # of the last question: who did not answer, and why
+        self.missed: Counter[str] = Counter()  # party -> how many rounds went on without it
+        self.presence: Presence | None = None  # needed where rounds may go on without a few parties
 
     @property
     def cards(self) -> Mapping[str, Card]:
@@ -127,22 +101,24 @@ class NatsEngine:
         Raises:
             QuorumLost: if too few did.
         """
-        deadline = time.monotonic() + wanted.seconds
-        states = dict.fromkeys(wanted.asked, "no reply")
+        started = time.monotonic()
+        deadline, silence = started + wanted.seconds, started + max(wanted.seconds, _REPLY_SECONDS)
+        states = dict.fromkeys(wanted.asked, _NO_REPLY)
         cards: dict[str, Card] = {}
         accepted: dict[str, frozenset[str]] = {}
         while open_ := [name for name in wanted.asked if name not in cards]:
-            left = deadline - time.monotonic()
+            is_silent = any(states[name] == _NO_REPLY for name in open_)
+            left = (silence if is_silent else deadline) - time.monotonic()
             if left <= 0:
                 break
-            started = time.monotonic()
+            called = time.monotonic()
             for name, letter in self._call(HELLO, open_, min(left, _GREETING_SECONDS)).items():
                 told = self._told(name, letter, cards, accepted)
                 if told != states[name] and on_state is not None:
                     on_state(name, told)
                 states[name] = told
             if len(cards) < len(wanted.asked):
-                pause = min(0.5, deadline - time.monotonic()) - (time.monotonic() - started)
+                pause = min(0.5, deadline - time.monotonic()) - (time.monotonic() - called)
                 time.sleep(max(0.0, pause))
         states |= leave_strangers(cards, accepted)
         self._cards = {name: cards[name] for name in sorted(cards)}
@@ -163,21 +139,44 @@ class NatsEngine:
         """
         self._round += 1
         question = Question.decode(message)
+        reference = question_digest(message)
+        then = None if self.presence is None else self.presence.find(reference)
         post = Post(
             kind=ASK,
-            bodies=dict.fromkeys(parties, message),
-            reference=question_digest(message),
+            bodies=dict.fromkeys(parties if then is None else then, message),
+            reference=reference,
             study=self._offer.digest,
             run=question.run,
             round=self._round,
             company=tuple(sorted(parties)),
             seconds=self._offer.deadline_seconds,
             look_back=self._look_back,
+            unwaited=self._unwaited(question, len(parties)) if then is None else frozenset(),
         )
         self._line.center().note_asked(post.reference, post.company)
-        letters = self._line.send(post)
+        answers, refusals = self._sorted(post, self._line.send(post))
+        quorum = question.arguments.get("quorum")
+        is_enough = isinstance(quorum, int) and len(answers) >= quorum and (then is None or len(answers) == len(then))
+        if refusals and not is_enough:
+            raise next(iter(refusals.values()))
+        if self.lost and not is_enough:
+            return {} if then is not None else answers  # a sum over others than then would not be opened
+        self.missed.update(name for name in parties if name not in answers)
+        if self.presence is not None and then is None:
+            self.presence.keep(reference, tuple(answers))
+        return answers
+
+    def _unwaited(self, question: Question, n_parties: int) -> frozenset[str]:
+        """Who was missing in the round before, where a round may go on without: it is asked, but holds up nobody."""
+        if question.run != self._run:
+            self._run, self.lost = question.run, {}
+        quorum = question.arguments.get("quorum")
+        return frozenset(self.lost) if isinstance(quorum, int) and quorum < n_parties else frozenset()
+
+    def _sorted(self, post: Post, letters: Mapping[str, Letter]) -> tuple[dict[str, bytes], dict[str, Refused]]:
+        """The answers and the refusals among replies to a question; `lost` is then everybody without an answer."""
         no_word = f"no answer within {self._offer.deadline_seconds:g} s"
-        self.lost = {name: no_word for name in parties if name not in letters}
+        self.lost = {name: no_word for name in post.bodies if name not in letters}
         refusals = {name: _refusal(name, letter) for name, letter in letters.items() if letter.kind == REFUSAL}
         self.lost |= {name: str(refusal) for name, refusal in refusals.items()}
         answers = {name: letter.body for name, letter in letters.items() if name not in refusals}
@@ -185,10 +184,7 @@ class NatsEngine:
             if not _is_answer(name, post.reference, body):
                 self.lost[name] = "it sent something that is no answer to the question"
                 del answers[name]
-        quorum = question.arguments.get("quorum")
-        if refusals and not (isinstance(quorum, int) and len(answers) >= quorum):
-            raise next(iter(refusals.values()))
-        return answers
+        return answers, refusals
 
     def spent(self, study: str, delta: float) -> dict[str, float]:
         """The epsilon that each party has spent in `study`, as far as it tells within a few seconds."""
@@ -221,8 +217,10 @@ class NatsEngine:
 class ConnectedFederation(Federation):
     """Parties elsewhere. A run can be named, and one that is named again is resumed."""
 
-    def __init__(self, engine: NatsEngine, center: RemoteCenter, *, study: str, run: str | None = None) -> None:
-        super().__init__(engine, center, study=study)
+    def __init__(
+        self, engine: NatsEngine, center: RemoteCenter, *, study: str, run: str | None = None, dropouts: int = 0
+    ) -> None:
+        super().__init__(engine, center, study=study, dropouts=dropouts)
         self._named_run = run
 
     def begin(self, method: str, *, run: str | None = None) -> Federation:
@@ -253,8 +251,10 @@ def connect(
                 f"no study {study!r} was announced; known: {known}. Say `tacit coordinator announce STUDY.toml`"
             )
         engine = NatsEngine(line, offers[study])
-        engine.gather(wanted_of(offers[study], headquarters, wait))
-        return ConnectedFederation(engine, line.center(), study=study)
+        wanted = wanted_of(offers[study], headquarters, wait)
+        engine.gather(wanted)
+        dropouts = max(0, min(offers[study].dropouts, len(engine.cards) - wanted.quorum))
+        return ConnectedFederation(engine, line.center(), study=study, dropouts=dropouts)
     except BaseException:
         line.close()
         raise

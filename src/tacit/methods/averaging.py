@@ -222,6 +222,7 @@ class Averaging(Method):
     """
 
     name = "averaging"
+    needs_everybody = False
 
     def __init__(
         self,

@@ -94,6 +94,7 @@ class Ensemble(Method):
     """
 
     name = "ensemble"
+    needs_everybody = False
     unit = "party"
 
     def __init__(

@@ -109,6 +109,7 @@ class FunctionalMechanism(Method):
     """
 
     name = "functional-mechanism"
+    needs_everybody = False
 
     def __init__(
         self,

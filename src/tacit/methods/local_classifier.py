@@ -20,9 +20,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
-from sklearn.tree import DecisionTreeClassifier
 
 from tacit.data.table import Table
 from tacit.errors import RunError, SettingError
@@ -55,11 +52,32 @@ class Classifier(Protocol):
 
 Factory = Callable[[], Classifier]
 
-_FACTORIES: dict[str, Factory] = {
-    "tree": lambda: DecisionTreeClassifier(random_state=0),
-    "forest": lambda: RandomForestClassifier(n_estimators=30, random_state=0),
-    "naive-bayes": lambda: GaussianNB(var_smoothing=1e-3),
-}
+
+# Imported when they are made: every daemon and command imports this module, and hardly any needs them.
+
+
+def _tree() -> Classifier:
+    from sklearn.tree import DecisionTreeClassifier
+
+    made: Classifier = DecisionTreeClassifier(random_state=0)
+    return made
+
+
+def _forest() -> Classifier:
+    from sklearn.ensemble import RandomForestClassifier
+
+    made: Classifier = RandomForestClassifier(n_estimators=30, random_state=0)
+    return made
+
+
+def _naive_bayes() -> Classifier:
+    from sklearn.naive_bayes import GaussianNB
+
+    made: Classifier = GaussianNB(var_smoothing=1e-3)
+    return made
+
+
+_FACTORIES: dict[str, Factory] = {"tree": _tree, "forest": _forest, "naive-bayes": _naive_bayes}
 _OWN: WeakKeyDictionary[Table, Factory | None] = WeakKeyDictionary()  # None is "logistic"
 
 

@@ -69,6 +69,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
     name: ClassVar[str]
     unit: Unit = "record"
     relation: Relation = "replace-one"
+    needs_everybody: ClassVar[bool] = True  # whether a round cannot go on without a few parties
 
     @abstractmethod
     def event(self) -> Event:

@@ -34,7 +34,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtri, roots_hermitenorm, softmax
-from scipy.stats import qmc
 
 from tacit.errors import NotConverged
 from tacit.methods.newton_rule import default_l2
@@ -277,6 +276,8 @@ def _softmax_population(centre: Floats, covariance: Floats) -> tuple[Floats, Flo
 
 def normal_points(dimension: int) -> Floats:
     """Points of a Halton sequence, made normal, with mean 0 and covariance I; the same every time."""
+    from scipy.stats import qmc  # takes long to import, and only more than two classes need it
+
     points: Floats = ndtri(qmc.Halton(dimension, scramble=False).random(_POINTS + 1)[1:])
     points = points - points.mean(axis=0)
     root = np.linalg.cholesky(points.T @ points / len(points))

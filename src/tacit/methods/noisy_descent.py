@@ -90,6 +90,7 @@ class NoisyDescent(Method):
     """
 
     name = "noisy-descent"
+    needs_everybody = False
 
     def __init__(
         self,

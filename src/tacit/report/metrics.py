@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import log_loss, recall_score, roc_auc_score, roc_curve
 
 from tacit.errors import DataError
 
@@ -69,6 +68,8 @@ def evaluate(y_true_index: ArrayLike, probabilities: ArrayLike, classes: Sequenc
         Every figure equals scikit-learn's where scikit-learn defines it. Records of one class only give `auc` None and
         no warning. No error names a record's value.
     """
+    from sklearn.metrics import log_loss, recall_score  # with half a second's imports, which a daemon does without
+
     y, P = _checked(y_true_index, probabilities, len(classes))
     predicted = P.argmax(axis=1)
     if len(classes) == 2:
@@ -117,6 +118,8 @@ def _checked(y_true_index: ArrayLike, probabilities: ArrayLike, n_classes: int) 
 
 
 def _auc(y: Ints, P: Floats) -> float | None:
+    from sklearn.metrics import roc_auc_score
+
     present = np.unique(y)
     if len(present) < 2:
         return None
@@ -126,6 +129,8 @@ def _auc(y: Ints, P: Floats) -> float | None:
 
 
 def _roc(y: Ints, P: Floats) -> tuple[RocPoint, ...]:
+    from sklearn.metrics import roc_curve
+
     if P.shape[1] != 2 or len(np.unique(y)) < 2:
         return ()
     false_positive, true_positive, _ = roc_curve(y, P[:, 1])

@@ -316,7 +316,10 @@ class NodeServer:
         known, asked = self._members(), company or ()
         strangers = [name for name in (*asked, *parties) if name not in known]
         if strangers:
-            raise CenterError(f"this node knows no party {strangers[0]!r}; `tacit center members` lists whom it knows")
+            raise CenterError(
+                f"this node knows no party {strangers[0]!r}, or its operator has not accepted it; "
+                f"`tacit center members` lists whom it knows"
+            )
         outside = [name for name in parties if name not in asked]
         if outside:
             raise CenterError(f"the question was not put to party {outside[0]!r}, which is in the sum")

@@ -69,7 +69,8 @@ def compare(
         plans += [(name, epsilon) for epsilon in epsilons] if private else [(name, math.inf)]
     for name, epsilon in plans:  # refuses what is wrong before anything runs
         method_of(study, method=name, epsilon=None if math.isinf(epsilon) else epsilon).guarantee  # noqa: B018
-    parties = Federation.from_tables(tables, policy=Policy(not_private=list(methods)), study=study.name)
+    policy, dropouts = Policy(not_private=list(methods)), study.federation.dropouts_among(len(tables))
+    parties = Federation.from_tables(tables, policy=policy, study=study.name, dropouts=dropouts)
     cells = []
     for k, (name, epsilon) in enumerate(plans):
         if on_cell is not None:

@@ -184,5 +184,6 @@ relation = "replace-one"  # replace-one | add-remove
 # quorum = 3  # how many parties must answer
 deadline_seconds = 60
 # colluders = 1  # how many parties may pool what they see
+# dropouts = 1  # how many of the parties that began a round goes on without, where the method can
 # parties = ["?", "?"]
 """

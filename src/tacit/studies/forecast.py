@@ -108,7 +108,10 @@ def forecast(
             tables, test = _made_up(study, sizes, plain_accuracy, rng)
         else:
             tables, test = _drawn(public, sizes, rng)
-        parties = Federation.from_tables(tables, policy=policy, study=study.name)
+        dropouts = study.federation.dropouts_among(len(tables))
+        # The noise is seeded too: nobody's records are in a rehearsal, and one study has one forecast.
+        noise = rng.child("noise")
+        parties = Federation.from_tables(tables, policy=policy, study=study.name, rng=noise, dropouts=dropouts)
         exact.append(METHODS["pooled"](l2=1.0).fit(parties).score(test))
         majority.append(test.class_counts.max() / test.n_records)
         for k, epsilon in enumerate(levels):

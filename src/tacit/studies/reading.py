@@ -155,7 +155,7 @@ def _privacy(table: Mapping[str, object], source: str) -> PrivacyRequest:
 
 def _federation(table: Mapping[str, object], source: str) -> FederationRequest:
     section = Section(table, source=source, path="federation")
-    section.check_keys(("quorum", "deadline_seconds", "colluders", "parties"))
+    section.check_keys(("quorum", "deadline_seconds", "colluders", "parties", "dropouts"))
     deadline = section.number("deadline_seconds")
     quorum, colluders = section.whole("quorum", least=1), section.whole("colluders", least=0)
     parties = section.texts("parties")
@@ -165,6 +165,7 @@ def _federation(table: Mapping[str, object], source: str) -> FederationRequest:
             deadline_seconds=60.0 if deadline is None else deadline,
             colluders=colluders,
             parties=parties,
+            dropouts=section.whole("dropouts", least=0) or 0,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tacit.errors import SettingError, StudyError
 from tacit.privacy.guarantee import RELATIONS, UNITS, Relation, Unit, check_delta, check_epsilon
@@ -38,12 +38,22 @@ class PrivacyRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FederationRequest:
-    """Who is asked, how many must answer and in what time, and how many may pool what they see."""
+    """Who is asked, how many must answer and in what time, and how many may pool what they see.
+
+    Attributes:
+        quorum: with how few parties a run begins, and goes on; None: with all that are named.
+        deadline_seconds: how long an answer is waited for.
+        colluders: how many parties may pool what they see; None: the method's default.
+        parties: who is asked; None: everybody.
+        dropouts: how many of the parties that began may be missing in a round without its being asked anew; the noise
+            then counts on the others alone. Never so many that fewer than the quorum are left.
+    """
 
     quorum: int | None = None
     deadline_seconds: float = 60.0
     colluders: int | None = None
     parties: tuple[str, ...] | None = None
+    dropouts: int = 0
 
     def __post_init__(self) -> None:
         """Refuse numbers that contradict each other."""
@@ -51,11 +61,27 @@ class FederationRequest:
             raise StudyError(f"federation.quorum = {self.quorum} must be at least 1")
         if self.colluders is not None and self.colluders < 0:
             raise StudyError(f"federation.colluders = {self.colluders} must be at least 0")
+        if self.dropouts < 0:
+            raise StudyError(f"federation.dropouts = {self.dropouts} must be at least 0")
         if not 0 < self.deadline_seconds < math.inf:
             raise StudyError(f"federation.deadline_seconds = {self.deadline_seconds} must be positive and finite")
         object.__setattr__(self, "deadline_seconds", float(self.deadline_seconds))
         if self.parties is not None:
             self._check_parties(self.parties)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values; no dropouts are not spoken of, as in studies that are older than the setting."""
+        form = asdict(self)
+        return form if self.dropouts else {key: value for key, value in form.items() if key != "dropouts"}
+
+    @property
+    def least(self) -> int:
+        """The fewest parties that a sum is ever over."""
+        return self.quorum or len(self.parties or ()) or 1
+
+    def dropouts_among(self, n_parties: int) -> int:
+        """How many of the parties that began may be missing in a round."""
+        return max(0, min(self.dropouts, n_parties - self.least))
 
     def _check_parties(self, parties: tuple[str, ...]) -> None:
         n_parties = len(parties)
@@ -68,6 +94,11 @@ class FederationRequest:
             raise StudyError(
                 f"federation.quorum = {self.quorum} can never be met by the {n_parties} parties in federation.parties; "
                 f"give at most {n_parties}"
+            )
+        if self.dropouts > n_parties - self.least:
+            raise StudyError(
+                f"federation.dropouts = {self.dropouts} of the {n_parties} parties in federation.parties leaves fewer "
+                f"than the quorum of {self.least}; lower federation.quorum, or give at most {n_parties - self.least}"
             )
         if self.colluders is not None and self.colluders >= n_parties:
             raise StudyError(

@@ -36,6 +36,12 @@ def method_of(study: Study, *, method: str | None = None, epsilon: float | None 
     made = make(name, settings)
     if privacy is not None and method is None:
         _check_promise(made, privacy)
+    if study.federation.dropouts and method is None and made.needs_everybody:
+        able = ", ".join(other for other, kind in METHODS.items() if not kind.needs_everybody)
+        raise StudyError(
+            f"federation.dropouts = {study.federation.dropouts}, and {name} needs every party in every round; "
+            f"take the setting out, or choose one of {able}"
+        )
     return made
 
 

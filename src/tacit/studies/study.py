@@ -76,7 +76,7 @@ class Study:
             "schema": self.schema.to_dict(),
             "method": {"name": self.method, "settings": dict(self.settings)},
             "privacy": None if self.privacy is None else asdict(self.privacy),
-            "federation": asdict(self.federation),
+            "federation": self.federation.as_dict(),
         }
 
     def digest(self) -> str:
@@ -97,7 +97,7 @@ class Study:
             parts.append(["[method]", *toml_lines({"name": self.method, **self.settings})])
         if self.privacy is not None:
             parts.append(["[privacy]", *toml_lines(asdict(self.privacy))])
-        parts.append(["[federation]", *toml_lines(asdict(self.federation))])
+        parts.append(["[federation]", *toml_lines(self.federation.as_dict())])
         return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 

@@ -2,7 +2,8 @@
 
 The coordinator tells who belongs, and could invent members. So knowing is not agreeing: a party is added up only with
 those whom its owner accepted with a study (`daemon/consent.py`), and their fingerprints can be compared by telephone.
-A center node only needs to know who signs: that those in a sum agreed to each other, their own envelopes say.
+A center node only needs to know who signs: that those in a sum agreed to each other, their own envelopes say. Its
+operator may insist on accepting each party's fingerprint first (`insist`); what a party sealed is added up only then.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from tacit.federation.net.identity import Member
 from tacit.federation.net.place import read_json
 
 FILE = "members.json"
+ACCEPTED = "accepted.json"  # if it is there, only those in it are believed
 
 
 class Acquaintances:
     """The file of pinned members, in a member's folder; several processes may read it.
 
     Guarantees:
-        A name has the keys with which it was first told of, until the file is removed by hand.
+        A name has the keys with which it was first told of, until the file is removed by hand. Where the operator
+        insists, `keys` has only those whom the operator accepted, with the keys that were accepted.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
+        self._accepted = folder / ACCEPTED
         self._read: tuple[object, dict[str, Member]] = (None, {})
 
     def all(self) -> Mapping[str, Member]:
@@ -50,8 +54,50 @@ class Acquaintances:
         return {name: member for name, member in self.all().items() if member.role == "party"}
 
     def keys(self) -> dict[str, bytes]:
-        """The parties' names and the public keys of their signatures."""
-        return {name: member.letter_key for name, member in self.parties().items()}
+        """The names of the parties that are believed, and the public keys of their signatures."""
+        accepted = self.accepted()
+        return {
+            name: member.letter_key
+            for name, member in self.parties().items()
+            if accepted is None or accepted.get(name) == member.fingerprint
+        }
+
+    def accepted(self) -> dict[str, str] | None:
+        """The names and fingerprints that the operator accepted; None if all are believed as they are told of."""
+        if not self._accepted.exists():
+            return None
+        match read_json(self._accepted):
+            case dict(form):
+                return {str(name): str(mark) for name, mark in form.items()}
+        raise SettingError(f"{self._accepted} is damaged; write {{}} into it, and accept the parties again")
+
+    def insist(self) -> None:
+        """From now on believe only whom the operator accepts: at first nobody."""
+        if not self._accepted.exists():
+            _write(self._accepted, {})
+
+    def believe_all(self) -> None:
+        """Believe everybody as they are told of; what was accepted is forgotten."""
+        self._accepted.unlink(missing_ok=True)
+
+    def accept(self, names: Sequence[str]) -> list[Member]:
+        """Accept parties by name, with the keys that are pinned, and return them.
+
+        Raises:
+            SettingError: if the operator does not insist, or a name is not that of a party that was told of.
+        """
+        accepted, parties = self.accepted(), self.parties()
+        if accepted is None:
+            raise SettingError("every party is believed as it is told of; first `tacit center serve --accept ask`")
+        strangers = [name for name in names if name not in parties]
+        if strangers:
+            known = ", ".join(parties) or "nobody"
+            raise SettingError(
+                f"no party {strangers[0]!r} was told of; known: {known}. Is `tacit center serve` running?"
+            )
+        found = [parties[name] for name in names]
+        _write(self._accepted, accepted | {member.name: member.fingerprint for member in found})
+        return found
 
     def learn(self, members: Sequence[Member]) -> list[Member]:
         """Pin those who are new, and return them.
@@ -68,11 +114,15 @@ class Acquaintances:
                 )
         new = [member for member in members if member.name not in known]
         if new:
-            forms = [member.as_dict() for member in (*known.values(), *new)]
-            temporary = self._path.with_name(f".{FILE}.{os.getpid()}")
-            temporary.write_text(json.dumps(forms, indent=1) + "\n", encoding="utf-8")
-            temporary.replace(self._path)
+            _write(self._path, [member.as_dict() for member in (*known.values(), *new)])
         return new
+
+
+def _write(path: Path, form: object) -> None:
+    """Whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(form, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(path)
 
 
 def _listed(forms: object) -> list[dict[str, object]]:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nats.errors import Error
+from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
@@ -20,6 +22,8 @@ from tacit.federation.net.link import Link
 from tacit.federation.net.station import ANSWER, ASK, MEMBERS, REFUSAL, STUDY
 
 _FIRST_REPEAT, _LONGEST_REPEAT = 1.0, 10.0  # seconds until a letter without a reply is sent again
+_GRACE_SECONDS = 0.25  # for those who are not waited for, after the others
+_PAUSE = 0.1  # before the server is asked again what it keeps
 _REPEAT_EACH = 0.02  # more for each member: a crowd needs its time, and would be slowed down by being asked again
 
 
@@ -35,6 +39,7 @@ class Post:
         company: of a question, all whom it is put to.
         seconds: how long replies are waited for.
         look_back: whether answers that the server has kept are taken before anybody is asked.
+        unwaited: members whose replies are taken if they come with the others', or a moment later.
     """
 
     kind: str
@@ -46,6 +51,7 @@ class Post:
     company: tuple[str, ...] = ()
     seconds: float
     look_back: bool = False
+    unwaited: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -57,6 +63,11 @@ class _Pending:
     replies: dict[str, Letter] = field(default_factory=dict)
     nonces: dict[str, str] = field(default_factory=dict)  # nonce of a letter that was sent -> its recipient
     done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether everybody who is waited for has replied."""
+        return self.missing <= self.post.unwaited
 
 
 class Exchange:
@@ -86,8 +97,7 @@ class Exchange:
         """Make a study known to every member, now and later."""
         identity = self._headquarters.identity
         letter = write_letter(identity, kind=STUDY, recipient=subject.EVERYBODY, body=body, study=digest)
-        await self._link.publish(subject.study(digest), signed(letter, identity))
-        await self._link.flush()
+        await self._link.store(subject.study(digest), signed(letter, identity))
 
     async def introduce(self) -> None:
         """Tell every member who belongs now."""
@@ -122,12 +132,15 @@ class Exchange:
     async def _gather(self, pending: _Pending) -> None:
         clock = asyncio.get_running_loop().time
         deadline, repeat = clock() + pending.post.seconds, _FIRST_REPEAT + _REPEAT_EACH * len(pending.missing)
-        while pending.missing and (left := deadline - clock()) > 0:
+        while not pending.is_enough and (left := deadline - clock()) > 0:
             await self._send_letters(pending, sorted(pending.missing))
             try:
                 await asyncio.wait_for(pending.done.wait(), timeout=min(repeat, left))
             except TimeoutError:
                 repeat = max(repeat, min(2 * repeat, _LONGEST_REPEAT))
+        grace = clock() + _GRACE_SECONDS
+        while pending.missing and pending.is_enough and clock() < grace:
+            await asyncio.sleep(0.01)
 
     async def _send_letters(self, pending: _Pending, names: Sequence[str]) -> None:
         identity, post = self._headquarters.identity, pending.post
@@ -187,7 +200,7 @@ class Exchange:
         pending.missing.discard(letter.sender)
         if self.on_reply is not None:
             self.on_reply(letter.sender, letter.kind)
-        if not pending.missing:
+        if pending.is_enough:
             pending.done.set()
 
 
@@ -199,24 +212,35 @@ async def tell_members(link: Link, headquarters: Headquarters) -> None:
     await link.publish(subject.MEMBERS, signed(letter, identity))
 
 
-async def keep_streams(link: Link) -> None:
+async def keep_streams(link: Link, *, seconds: float = 10.0) -> None:
     """See that the server keeps questions, answers, studies and events on its disk."""
-    manager = link.client.jetstream()
-    for stream in subject.STREAMS:
-        settings = StreamConfig(
-            name=stream.name,
-            subjects=[stream.subjects],
-            storage=StorageType.FILE,
-            max_msgs_per_subject=stream.per_subject,
-            max_age=stream.days * 86400,
-            max_bytes=stream.megabytes << 20,
-            discard=DiscardPolicy.OLD,
-            allow_direct=True,
-        )
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
         try:
-            try:
-                await manager.stream_info(stream.name)
-            except NotFoundError:
-                await manager.add_stream(settings)
-        except (APIError, OSError) as error:
-            raise RunError(f"the message server cannot keep {stream.subjects}: {error}; is JetStream on?") from error
+            for stream in subject.STREAMS:
+                await _keep_stream(link.client.jetstream(), stream)
+            return
+        except APIError as error:
+            raise RunError(f"the message server keeps nothing: {error}; is JetStream on?") from error
+        except (Error, OSError) as error:  # the line was lost meanwhile, and is being made again
+            if asyncio.get_running_loop().time() > deadline:
+                what = str(error) or type(error).__name__
+                raise RunError(f"the message server does not say what it keeps ({what}); try again") from error
+            await asyncio.sleep(_PAUSE)
+
+
+async def _keep_stream(manager: JetStreamContext, stream: subject.Stream) -> None:
+    settings = StreamConfig(
+        name=stream.name,
+        subjects=[stream.subjects],
+        storage=StorageType.FILE,
+        max_msgs_per_subject=stream.per_subject,
+        max_age=stream.days * 86400,
+        max_bytes=stream.megabytes << 20,
+        discard=DiscardPolicy.OLD,
+        allow_direct=True,
+    )
+    try:
+        await manager.stream_info(stream.name)
+    except NotFoundError:
+        await manager.add_stream(settings)

@@ -15,9 +15,9 @@ import nkeys  # type: ignore[import-untyped]
 
 from tacit.errors import SettingError
 from tacit.federation.net import server
+from tacit.federation.net.address import Address, Credential
 from tacit.federation.net.certificate import AUTHORITY_CERTIFICATE, issue_server, make_authority
 from tacit.federation.net.identity import Identity, Member, Role
-from tacit.federation.net.link import Address, Credential
 from tacit.federation.net.place import Invitation, Pinned, make_folder, read_json
 from tacit.federation.net.roster import Roster, Ticket
 from tacit.federation.net.server import ServerSettings

@@ -14,16 +14,16 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import AuthorizationError, Error, NoRespondersError, NoServersError
+from nats.errors import Error, NoRespondersError, NoServersError
 
-from tacit.errors import RunError, SettingError
+from tacit.errors import RunError
+from tacit.federation.net.address import Address, Credential
 from tacit.federation.net.certificate import tls_context
 from tacit.federation.net.journal import Journal
+from tacit.federation.net.outage import unreachable
 from tacit.federation.net.subject import Stream, inbox, stored
 
 
@@ -41,29 +41,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _PING_SECONDS = 5  # a line that is cut without a word is noticed after three of these
 _LOOK_SECONDS = 0.5  # the client does not always tell that it is closed, so it is also looked at
 _PENDING_BYTES = 256 << 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class Address:
-    """Where the message server is, and whose certificate it must show (in PEM)."""
-
-    url: str
-    authority: str
-
-    def __post_init__(self) -> None:
-        if not self.url.startswith("tls://"):
-            raise SettingError(f"the server's address {self.url!r} must start with tls://; nothing travels in the open")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Credential:
-    """Who opens the connection: the name of its inbox, and the secret of its nkey."""
-
-    name: str
-    nkey_seed: str
-
-    def __repr__(self) -> str:
-        return f"Credential({self.name!r})"
 
 
 class Link:
@@ -91,9 +68,9 @@ class Link:
             try:
                 await self._connect()
                 break
-            except (OSError, Error) as error:
+            except Exception as error:  # the client has more kinds of failure than it names
                 if isinstance(error, ssl.SSLError) or asyncio.get_running_loop().time() + pause > deadline:
-                    raise self._unreachable(error) from error
+                    raise unreachable(self._address.url, error) from error
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
         self._keeper = asyncio.create_task(self._keep())
@@ -122,6 +99,20 @@ class Link:
         except (OSError, Error):
             return False
         return True
+
+    async def store(self, subject: str, message: bytes, *, seconds: float = 10.0) -> None:
+        """Send, and return when the server has written it down; a `RunError` if it does not say so in time."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            try:
+                reply = await self.request(subject, message, seconds=2.0)
+                break
+            except RunError as error:  # the line may just have been lost, and is being made again
+                if asyncio.get_running_loop().time() > deadline:
+                    raise RunError(f"the message server does not keep {subject}: {error}") from error
+                await asyncio.sleep(_FIRST_PAUSE)
+        if b'"error"' in reply.data:
+            raise RunError(f"the message server does not keep {subject}: {reply.data.decode(errors='replace')}")
 
     async def flush(self) -> None:
         """Return when the server has everything that was published."""
@@ -167,7 +158,10 @@ class Link:
     async def is_refused(self, subject: str) -> bool:
         """Whether the server refuses this key a subscription to `subject`."""
         self._refused.clear()
-        subscription = await self.client.subscribe(subject)
+        try:
+            subscription = await self.client.subscribe(subject)
+        except (OSError, Error) as error:
+            raise unreachable(self._address.url, error) from error
         await self.flush()
         await asyncio.sleep(0.05)  # the refusal comes as a line of its own
         with contextlib.suppress(OSError, Error):
@@ -204,6 +198,8 @@ class Link:
                 await client.flush(timeout=1)
             with contextlib.suppress(OSError, Error):
                 await client.close()
+        if client is not None:
+            _let_go(client)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -221,8 +217,9 @@ class Link:
                 self._refused.append(str(error))
                 self._note("not-permitted", why=str(error))
 
+        client = Client()
         try:
-            client = await nats.connect(
+            await client.connect(
                 self._address.url,
                 name=self._credential.name,
                 tls=self._tls,
@@ -238,15 +235,14 @@ class Link:
                 closed_cb=on_closed,
                 error_cb=on_error,
             )
-        except NoServersError as error:  # it says nothing; the cause came before
-            raise (causes[-1] if causes else error) from error
-        try:
             for subject, handler in self._handlers.items():
                 await self._listen(client, subject, handler)
             await client.flush(timeout=_CONNECT_SECONDS)
-        except (OSError, Error):
-            with contextlib.suppress(OSError, Error):
-                await client.close()
+        except NoServersError as error:  # it says nothing; the cause came before
+            _let_go(client)
+            raise (causes[-1] if causes else error) from error
+        except BaseException:
+            _let_go(client)
             raise
         self._client, self._lost = client, lost
         self._up.set()
@@ -262,6 +258,8 @@ class Link:
         while not self._closing:
             await self._until_lost()
             self._up.clear()
+            if self._client is not None:
+                _let_go(self._client)
             self._note("connection-lost")
             pause = _FIRST_PAUSE
             while not self._up.is_set():
@@ -271,11 +269,14 @@ class Link:
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 try:
                     await self._connect()
-                except (OSError, Error) as error:
-                    self._note("no-connection", why=str(self._unreachable(error)))
+                except Exception as error:  # whatever it is, this task is the member's only way back
+                    self._note("no-connection", why=str(unreachable(self._address.url, error)))
             self._note("connected-again")
             if self.on_up is not None:
-                await self.on_up()
+                try:
+                    await self.on_up()
+                except Exception as error:
+                    self._note("failed", kind="connected-again", error=type(error).__name__)
 
     async def _until_lost(self) -> None:
         """Return when the connection is lost.
@@ -292,21 +293,14 @@ class Link:
         if self._journal is not None:
             self._journal.note(event, **facts)
 
-    def _unreachable(self, error: BaseException) -> RunError:
-        where = self._address.url
-        match error:
-            case Error() if isinstance(error, AuthorizationError) or "uthorization" in str(error):
-                why = "does not know this key: it was revoked, or the invitation was used or has expired"
-                return RunError(f"the message server at {where} {why}; ask the coordinator for a new invitation")
-            case ssl.SSLCertVerificationError():
-                what = error.verify_message or "not trusted"
-                return RunError(
-                    f"the certificate of the server at {where} is refused ({what}); if it has expired, the coordinator "
-                    f"renews it with `tacit coordinator renew`; if it is foreign, this is not your federation's server"
-                )
-            case _:
-                what = type(error).__name__ if not str(error) else str(error)
-                return RunError(
-                    f"the message server at {where} cannot be reached ({what}); "
-                    f"is `tacit coordinator serve` running, and is the address right?"
-                )
+
+def _let_go(client: Client) -> None:
+    """End whatever a client still holds: one that fails while it connects or closes keeps its tasks and its socket."""
+    tasks = [client._reading_task, client._ping_interval_task, client._flusher_task]
+    tasks += [subscription._wait_for_msgs_task for subscription in client._subs.values()]
+    for task in tasks:
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+    if client._transport is not None:
+        with contextlib.suppress(Exception):
+            client._transport.close()  # type: ignore[no-untyped-call]

@@ -23,6 +23,7 @@ class Offer:
         quorum: how few parties suffice; None: all that are asked.
         deadline_seconds: how long a question is waited for.
         parties: who is asked; None: every party of the federation.
+        dropouts: how many of those that began may be missing in a round.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Offer:
     quorum: int | None
     deadline_seconds: float
     parties: tuple[str, ...] | None
+    dropouts: int = 0
 
     def read_schema(self) -> Schema:
         """The schema."""
@@ -51,6 +53,7 @@ class Offer:
                 "quorum": self.quorum,
                 "deadline_seconds": float(self.deadline_seconds),
                 "parties": None if self.parties is None else list(self.parties),
+                "dropouts": self.dropouts,
             }
         )
 
@@ -66,6 +69,7 @@ class Offer:
                 "quorum": int() | None as quorum,
                 "deadline_seconds": float(deadline),
                 "parties": list() | None as parties,
+                "dropouts": int(dropouts),
                 **rest,
             } if not rest and (parties is None or all(isinstance(party, str) for party in parties)):
                 try:
@@ -76,6 +80,6 @@ class Offer:
                     asked = None if parties is None else tuple(str(party) for party in parties)
                     return Offer(
                         name=name, digest=digest, text=text, schema=form, quorum=quorum, deadline_seconds=deadline,
-                        parties=asked,
+                        parties=asked, dropouts=dropouts,
                     )  # fmt: skip
         raise WireError("a message is not a study")

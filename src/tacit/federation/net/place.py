@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.errors import SettingError
+from tacit.federation.net.address import Address, Credential
 from tacit.federation.net.identity import Identity, Member, Role
-from tacit.federation.net.link import Address, Credential
 
 PINNED = "federation.json"
 _FORMAT = "tacit invitation 1"

@@ -7,6 +7,8 @@ runs a NATS cluster of their own includes `members.conf` there.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -18,6 +20,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tacit.errors import RunError, SettingError
 from tacit.federation.net.certificate import SERVER_CERTIFICATE, SERVER_KEY
@@ -27,7 +30,8 @@ CONFIGURATION = "nats.conf"
 MEMBERS = "members.conf"
 LOG = "nats.log"
 _PID = "nats.pid"
-_START_SECONDS = 10.0
+_LOCK = ".server.lock"
+_START_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +125,12 @@ def reload(folder: Path) -> bool:
 
 
 class MessageServer:
-    """The server's process. One that is still running from before a crash is taken over, so that members stay."""
+    """The server's process. One that is still running from before a crash is taken over, so that members stay.
+
+    Guarantees:
+        A folder has one server at a time: each holds the folder's lock for as long as it lives, from before it has
+        written down its number. Two of them would write to the same store.
+    """
 
     def __init__(self, folder: Path, settings: ServerSettings) -> None:
         self._folder = folder
@@ -137,20 +146,38 @@ class MessageServer:
 
     def start(self) -> bool:
         """Start the server, or take the running one over; True if it was started."""
-        if running_pid(self._folder) is not None:
-            reload(self._folder)
-            return False
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            with (self._folder / _LOCK).open("ab") as lock:
+                if running_pid(self._folder) is None and _is_free(lock):
+                    self._launch(lock)  # which keeps the lock when this process is gone
+                    break
+            if running_pid(self._folder) is not None and _listens(self._settings):
+                reload(self._folder)
+                return False
+            if time.monotonic() > deadline:
+                raise RunError(f"the server of {self._folder} neither serves nor ends; see {LOG}")
+            time.sleep(0.02)
+        self._wait_until_it_serves()
+        return True
+
+    def _launch(self, lock: IO[bytes]) -> None:
         if _listens(self._settings):
             raise SettingError(
                 f"{self._settings.host}:{self._settings.port} is in use by another program; "
                 f"stop it, or choose another --port at `tacit coordinator init`"
             )
+        self._forget()
         configuration = str(self._folder.resolve() / CONFIGURATION)
         self._process = subprocess.Popen(
             [find_server(), "--config", configuration],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C goes to the daemon, which then stops the server in order
+            pass_fds=[lock.fileno()],
         )  # fmt: skip
+
+    def _wait_until_it_serves(self) -> None:
+        assert self._process is not None
         deadline = time.monotonic() + _START_SECONDS
         while not (_listens(self._settings) and running_pid(self._folder)):
             if self._process.poll() is not None:
@@ -159,26 +186,29 @@ class MessageServer:
                 self.stop()
                 raise RunError(f"the message server did not start within {_START_SECONDS:g} s; see {LOG}")
             time.sleep(0.02)
-        return True
 
     def stop(self) -> None:
         """Stop the server that `start` started or took over."""
-        pid = self._process.pid if self._process is not None else running_pid(self._folder)
-        if pid is None:
-            return
-        try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            return
+        if self._process is not None:
+            self._process.terminate()
+        elif (pid := running_pid(self._folder)) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + _START_SECONDS
         while self.is_running and time.monotonic() < deadline:
             time.sleep(0.02)
         if self._process is not None:
             if self._process.poll() is None:
                 self._process.kill()
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let go of a process that has ended."""
+        if self._process is not None:
             self._process.wait()
             if self._process.stderr is not None:
                 self._process.stderr.close()
+            self._process = None
 
     def _last_words(self) -> str:
         told = b""
@@ -189,6 +219,15 @@ class MessageServer:
             log = self._folder / LOG
             lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         return lines[-1] if lines else "it said nothing"
+
+
+def _is_free(lock: IO[bytes]) -> bool:
+    """Take the lock, if no server has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _listens(settings: ServerSettings) -> bool:
