@@ -26,6 +26,15 @@ from threadpoolctl import threadpool_limits
 from tacit import Federation, PrivateNewton, Schema, Table
 
 N_RECORDS, N_PARTIES = 20_000, 3
+HEAD = """# Intervals that count the privacy noise
+
+Written by `python benchmarks/intervals.py --out docs/intervals.md`. Each run draws coefficients, 20,000 records and
+their labels from a logistic model, gives the records to three parties, fits `PrivateNewton` with its defaults, and
+looks which of the true coefficients lie in their 95 % intervals. Rows are uniform on a cube, or sparse: feature j is 1
+with a chance between 5 and 50 %. The spread is the standard deviation of (estimate - truth) / standard error, 1 if that
+is right.
+
+"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.3, 1.0, 3.0])
     parser.add_argument("--laws", nargs="+", choices=["uniform", "one-hot"], default=["uniform", "one-hot"])
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, help="also write the table to this file")
+    parser.add_argument("--out", type=Path, help="also write a page with the table to this file")
     chosen = parser.parse_args(arguments)
     lines = [
         "| rows | features | epsilon | covered | least of a coefficient | spread | runs |",
@@ -90,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             lines.append(measure(Cell(law, d, epsilon), chosen.runs, pool))
             print(lines[-1], flush=True)
     if chosen.out is not None:
-        chosen.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        chosen.out.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

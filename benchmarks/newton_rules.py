@@ -29,18 +29,17 @@ SETS = ("bank_marketing", "default_credit", "online_news", "lending_club")
 SIZES = (5, 4, 3, 2, 1)
 VARIANTS: dict[str, dict[str, object]] = {
     "as they are": {},
-    "no shape": {
-        "shape_of": lambda A, _, n: np.eye(len(A)) * np.sqrt(n / np.trace(A))
-    },
+    "no shape": {"shape_of": lambda A, _, n, __: np.eye(len(A)) * np.sqrt(n / np.trace(A))},
     "rows 0.5": {"_ROOM": 0.5},
     "rows 1.2": {"_ROOM": 1.2},
+    "rows 0.8 at any noise": {"_MOST_ROOM": 0.8},
     "squares 0.05": {"_SQUARES": 0.05},
     "squares 0.3": {"_SQUARES": 0.3},
     "moments 0.35": {"_MOMENTS": 0.35},
     "moments 0.65": {"_MOMENTS": 0.65},
-    "l2 / 2": {"_L2": 3.0},
-    "l2 x 2": {"_L2": 12.0},
-    "l2 power 0.5": {"_L2": 13.5, "_L2_POWER": 0.5},
+    "l2 / 2": {"_L2": 2.0},
+    "l2 x 2": {"_L2": 8.0},
+    "l2 power 0.5": {"_L2": 9.0, "_L2_POWER": 0.5},
     "constant 0.15": {"_LEAST_CONSTANT": 0.15},
     "constant 0.6": {"_LEAST_CONSTANT": 0.6},
     "rounds 3": {"_ROUNDS": (3, 3)},

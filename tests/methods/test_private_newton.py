@@ -19,7 +19,7 @@ from tacit.errors import PolicyRefusal, SettingError
 from tacit.methods.audit import _outcomes
 from tacit.methods.newton_neighbour import releases
 from tacit.methods.newton_rule import default_l2, default_rules, outlook
-from tacit.methods.newton_shape import shape_of
+from tacit.methods.newton_shape import room_for, shape_of
 from tacit.methods.newton_solve import constant_row, denoised, with_constant
 from tacit.methods.newton_sum import (
     COUNTED,
@@ -371,12 +371,13 @@ def test_intervals_cover_the_parameters_of_the_population(d: int, epsilon: float
 def test_a_shape_makes_all_directions_count_alike_unless_noise_drowns_them() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 4)) * [1.0, 0.3, 0.1, 0.001]
-    B = shape_of(X.T @ X, 1.0, len(X))
+    B = shape_of(X.T @ X, 1.0, len(X), 0.8)
     squares = np.diag(B @ (X.T @ X) @ B) / len(X)
     np.testing.assert_allclose(squares[:3], squares[0], rtol=0.05)
     assert squares[3] < 0.1 * squares[0]
     assert np.sum(squares) == pytest.approx(1 / 0.8**2, rel=1e-6)
     np.testing.assert_array_equal(B, B.T)
+    assert room_for(1.0) == 0.8 < room_for(1e-4) < room_for(1e-6) < room_for(1e-12) == 3.0
 
 
 def test_the_constant_is_found_again_in_shaped_rows() -> None:

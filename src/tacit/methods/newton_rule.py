@@ -14,7 +14,8 @@ runs do not tell most of the variants apart.
                be learned, the latter counts
     rounds     5 + 3 log10(0.0015 n / s), between 3 and 10: the less noise, the more corrections are worth their share
     shares     of mu^2: 0.15 to the squares, 0.5 to the moments, the rest in equal parts to the rounds
-    l2         6 r v (v / (r n))^0.4, v the standard deviation of the noise of the equation, a coordinate
+    l2         4 r v (v / (r n'))^0.4, v the standard deviation of the noise of the equation, a coordinate; n' counts
+               records as their mean curvature says, against that of an even chance
     shape: `newton_shape`; eigenvalue floor and weights: `newton_solve`
 """
 
@@ -27,7 +28,7 @@ _LEAST_CONSTANT, _LARGEST_CONSTANT = 0.3, 1.0  # of the radius
 _ROUNDS = (3, 10)
 _SQUARES, _MOMENTS = 0.15, 0.5
 _USUAL_NOISE = 0.0015  # of n: epsilon of about 0.1 for 40,000 records
-_L2, _L2_POWER = 6.0, 0.4
+_L2, _L2_POWER = 4.0, 0.4
 _HOPELESS = 0.1
 
 

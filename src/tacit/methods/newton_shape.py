@@ -10,8 +10,9 @@ one with the least mean loss: it is noise' H^-1 noise / 2, H near A, that is tr(
 1. Directions that the noise of A drowns are not known. A is denoised (`newton_solve`), and its eigenvalues are raised
    by the spectral norm of the noise, s_A sqrt(2 k): among drowned directions B is nearly a multiple of the identity.
 2. Scale. The mean square of ||g|| is estimated by tr(B^2 A) / n with A as it was opened, for a floor would add to it;
-   B is scaled so that this is 1 / 0.8^2: most rows are longer than 1 and are made shorter. (Were all of them, the
-   scale of B would not matter at all.)
+   B is scaled so that a typical row has the length 1 / b. A large b leaves rows as they are and lets more noise in. At
+   usual noise b is 0.8 and most rows are made shorter. With less noise b grows, with its sixth root, up to 3: what is
+   left of long rows is a bias that does not shrink with the noise. In fraud, say, they are those that matter.
 
 Any B is private: what a record may do to a sum is bounded after the shaping.
 """
@@ -28,7 +29,8 @@ from tacit.methods.newton_sum import Plan
 
 Floats = npt.NDArray[np.float64]
 
-_ROOM = 0.8
+_ROOM, _MOST_ROOM = 0.8, 3.0
+_USUAL_NOISE = 0.0055  # on the squares: epsilon of about 0.1 for 40,000 records
 
 
 def opened_shape(plan: Plan, opened: npt.NDArray[np.int64], n_records: float | None) -> tuple[Floats, float]:
@@ -36,11 +38,18 @@ def opened_shape(plan: Plan, opened: npt.NDArray[np.int64], n_records: float | N
     A = plan.unpack_squares(opened)
     n = max(1.0, float(A[-1, -1]) / plan.constant**2) if n_records is None else n_records
     A[-1, -1] = n * plan.constant**2
-    return shape_of(A, plan.squares_noise, n), n
+    share = plan.squares_noise / (n * plan.reach**2)
+    return shape_of(A, plan.squares_noise, n, room_for(share)), n
 
 
-def shape_of(A: Floats, noise_std: float, n_records: float) -> Floats:
-    """B of squares with such noise on an entry of their diagonal.
+def room_for(noise: float) -> float:
+    """b by rule, where the noise on a diagonal entry of the squares is this share of n R^2."""
+    room = _ROOM * math.pow(_USUAL_NOISE / noise, 1 / 6)
+    return min(max(room, _ROOM), _MOST_ROOM)
+
+
+def shape_of(A: Floats, noise_std: float, n_records: float, room: float) -> Floats:
+    """B of squares with such noise on an entry of their diagonal; `room` is b.
 
     Guarantees:
         Symmetric and positive definite.
@@ -50,5 +59,5 @@ def shape_of(A: Floats, noise_std: float, n_records: float) -> Floats:
     stretched = np.sqrt(n_records / raised)
     seen = np.einsum("ij,ij->j", vectors, A @ vectors)
     typical = max(float(np.sum(stretched**2 * seen)), float(stretched[-1] ** 2 * values[-1])) / n_records
-    B: Floats = (vectors * (stretched / (_ROOM * math.sqrt(typical)))) @ vectors.T
+    B: Floats = (vectors * (stretched / (room * math.sqrt(typical)))) @ vectors.T
     return (B + B.T) / 2

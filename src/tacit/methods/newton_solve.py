@@ -177,7 +177,7 @@ class Equation:
         K_mean = np.sum([K * (total / variance) for variance, K, _ in terms], axis=0)
         right = self.t + np.sum([r * (total / variance) for variance, _, r in terms], axis=0)
         variance = total + self.t_noise**2
-        penalty = self.penalty(variance) if l2 is None else l2
+        penalty = self.penalty(variance, K_mean) if l2 is None else l2
         return Solved(
             model=self.solution(K_mean, right, penalty), noise_variance=variance, curvature=K_mean, l2=penalty
         )
@@ -197,15 +197,17 @@ class Equation:
         walked = float(np.sum(way**2)) / len(way)
         return noise_std**2 + walked * self.M_noise**2 / 2 + 1e-24 * self.n_records**2
 
-    def penalty(self, variance: float) -> float:
+    def penalty(self, variance: float, K: Floats) -> float:
         """The l2 that was asked for, or that of the rule for noise of this variance in a coordinate of the equation.
 
-        In terms of z the noise has the covariance (B / rho)^-2 times that; the rule is given its harmonic mean.
+        In terms of z the noise has the covariance (B / rho)^-2 times that; the rule is given its harmonic mean. And a
+        record counts as its curvature says, against that of an even chance: where one class is rare, few count.
         """
         if self.l2 is not None:
             return self.l2
         unshaped = math.sqrt(variance * len(self.B)) * self.rho / float(np.linalg.norm(self.B))
-        return default_l2(unshaped, self.n_records, self.plan.radius)
+        even = 0.25 if self.plan.n_classes == 2 else 1 - 1 / self.plan.n_classes
+        return default_l2(unshaped, self.n_records * float(np.trace(K)) / even, self.plan.radius)
 
     def solution(self, K: Floats, right: Floats, l2: float) -> Floats:
         """W of K W M + l2 (W - start) P = right."""
