@@ -377,7 +377,7 @@ def test_a_shape_makes_all_directions_count_alike_unless_noise_drowns_them() -> 
     assert squares[3] < 0.1 * squares[0]
     assert np.sum(squares) == pytest.approx(1 / 0.8**2, rel=1e-6)
     np.testing.assert_array_equal(B, B.T)
-    assert room_for(1.0) == 0.8 < room_for(1e-4) < room_for(1e-6) < room_for(1e-12) == 3.0
+    assert room_for(1.0) == 0.8 < room_for(1e-4) < room_for(1e-5) < room_for(1e-12) == 3.0
 
 
 def test_the_constant_is_found_again_in_shaped_rows() -> None:
