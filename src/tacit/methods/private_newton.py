@@ -28,7 +28,7 @@ replace-one, from the sizes.
 
 Why a shape. Noise that is alike in all directions of the rows drowns those in which they vary little. A seventh of the
 budget is spent on squares that tell which these are; then rows are stretched until all directions count alike, and long
-ones count less (`newton_shape`). On adult that is worth as much as three times the epsilon (docs/accuracy.md).
+ones count less (`newton_shape`); `benchmarks/newton_rules.py` measures what that is worth.
 
 Why responses and not gradients. The gradient is S(w) - t. A record moves t by 1 and S by about 0.7 to 0.9, and a
 gradient by 1.5 to 1.9: opening both parts costs no more than opening the gradient. But t is needed once and comes
