@@ -11,8 +11,13 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$(mktemp -d)}
-tacit=${TACIT:-tacit}
-python=${PYTHON:-python}
+environment=$here/../../.venv/bin # where `make` puts it; an activated environment comes first
+tacit=${TACIT:-$(command -v tacit || echo "$environment/tacit")}
+python=${PYTHON:-$(dirname "$tacit")/python}
+if [ ! -x "$tacit" ]; then
+    echo "run.sh: there is no tacit here; say \`make demo\` once, or activate the environment that has it" >&2
+    exit 1
+fi
 hospitals=(cleveland hungarian switzerland va)
 nodes=(node-a node-b node-c)
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
