@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 MOST_PARAMETERS = 2000
 """For which a covariance is worked out."""
-_CLEAR = 0.6  # of the spread of the noise's eigenvalues, s_M sqrt(2 k): smaller ones are raised
+_CLEAR = 0.7  # of the spread of the noise's eigenvalues, s_M sqrt(2 k): smaller ones are raised
 _ITERATIONS = 10
 _LONGEST_WAY = 1e12  # squared, between two models: beyond it there is no unpenalised solution
 

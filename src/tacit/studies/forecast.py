@@ -78,7 +78,7 @@ def forecast(
     epsilons: Sequence[float] = (),
     public: Table | None = None,
     plain_accuracy: float = 0.8,
-    repeats: int = 5,
+    repeats: int | None = None,
     on_run: Callable[[int, int, str], None] | None = None,
 ) -> Outlook:
     """Rehearse the study's method at its own epsilon and at `epsilons`.
@@ -90,10 +90,13 @@ def forecast(
         epsilons: further epsilons.
         public: public records of the study's columns to rehearse on; None makes records up.
         plain_accuracy: for made-up records, what the best model of them reaches.
-        repeats: rehearsals at each epsilon.
+        repeats: rehearsals at each epsilon; None takes 5, and up to 60 of small studies, which differ more by chance.
         on_run: told before each rehearsal: how many are done, of how many, and what runs.
     """
-    _check(sizes, repeats)
+    _check_sizes(sizes)
+    repeats = _repeats(sum(sizes.values())) if repeats is None else repeats
+    if repeats < 2:
+        raise SettingError(f"repeats = {repeats} gives no error bars; give at least 2")
     if public is not None:
         _check_public(study, public)
     levels = _levels(study, method, epsilons)
@@ -199,11 +202,14 @@ def _source(public: Table | None, plain_accuracy: float) -> str:
     return f"{public.n_records:,} public records, drawn again and again, each time without a fifth to measure on"
 
 
-def _check(sizes: Mapping[str, int], repeats: int) -> None:
+def _repeats(n_records: int) -> int:
+    """Rehearsals by rule: the fewer records, the cheaper a rehearsal is, and the less it tells."""
+    return min(max(20_000 // n_records, 5), 60)
+
+
+def _check_sizes(sizes: Mapping[str, int]) -> None:
     if not sizes or min(sizes.values()) < 1:
         raise SettingError(f"sizes = {dict(sizes)} must give each party at least one record")
-    if repeats < 2:
-        raise SettingError(f"repeats = {repeats} gives no error bars; give at least 2")
 
 
 def _check_public(study: Study, public: Table) -> None:
