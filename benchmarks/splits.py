@@ -60,12 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         jobs = {cell: pool.submit(runs_of, *cell, chosen.runs) for cell in cells}
         found = {cell: np.array(job.result()) for cell, job in jobs.items()}
     lines = [
-        "| parties | epsilon | accuracy | beyond 5 parties' | standard deviation of a run |",
+        "| parties | epsilon | accuracy | beyond that of 5 | standard deviation of a run |",
         "|---|---|---|---|---|",
     ]
-    for n, epsilon in cells:
-        mean, deviation = found[n, epsilon].mean(), found[n, epsilon].std(ddof=1)
-        lines.append(f"| {n} | {epsilon:g} | {mean:.4f} | {mean - found[5, epsilon].mean():+.4f} | {deviation:.4f} |")
+    for case, epsilon in cells:
+        runs = found[case, epsilon]
+        beyond = runs.mean() - found["5", epsilon].mean()
+        lines.append(f"| {case} | {epsilon:g} | {runs.mean():.4f} | {beyond:+.4f} | {runs.std(ddof=1):.4f} |")
     print("\n".join(lines))
     if chosen.out is not None:
         chosen.out.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
