@@ -24,6 +24,7 @@ from tacit.methods.newton_solve import constant_row, denoised, with_constant
 from tacit.methods.newton_sum import (
     COUNTED,
     Plan,
+    mirrored,
     moments_sum,
     party_moments,
     party_responses,
@@ -33,6 +34,7 @@ from tacit.methods.newton_sum import (
     squares_sum,
     symmetric,
     triangle,
+    upper,
 )
 from tacit.methods.private_newton import LARGEST_DELTA, PrivateNewton
 from tacit.methods.public_model import pretrain
@@ -164,6 +166,10 @@ def test_what_is_packed_is_what_is_unpacked(classes: int) -> None:
     back = own.unpack(own.moments_grid(B).to_grid(own.pack(*sums), rng=Rng.seeded(0)), B)
     for told, was in zip(back, sums, strict=True):
         np.testing.assert_allclose(told, was, atol=1e-11)
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    shape = turned @ B @ turned.T
+    shape = (shape + shape.T) / 2
+    np.testing.assert_array_equal(mirrored(upper(shape)), shape)  # to the last digit
     A = squares_sum(one, own)
     opened = own.squares_grid.to_grid(triangle(A) / own.reach, rng=Rng.seeded(0))
     np.testing.assert_allclose(own.unpack_squares(opened), A, atol=1e-11)
@@ -176,7 +182,7 @@ def test_the_noise_is_gaussian_of_the_stated_size(federation: Make) -> None:
     parties = federation(d=2, rng=Rng.seeded(5))
     own, B, model = PrivateNewton(epsilon=0.5).plan(parties), np.diag([2.0, 3.0, 1.0]), np.array([[1.0, -2.0, 0.5]])
     tables = [parties.guard(name).table for name in parties.names]
-    asked = {"shape": triangle(B)}
+    asked = {"shape": upper(B)}
     releases_ = [
         (party_squares, {}, own.squares_grid, lambda one: triangle(squares_sum(one, own)) / own.reach),
         (party_moments, asked, own.moments_grid(B), lambda one: own.pack(*moments_sum(one, own, B))),
@@ -279,12 +285,12 @@ def test_a_plan_that_is_not_true_is_refused(federation: Make, lie: dict[str, Any
     with pytest.raises(PolicyRefusal, match="do not fit this party's table"):
         parties.begin("private-newton").sum(party_squares, **own)
     with pytest.raises(PolicyRefusal, match="do not fit this party's table"):
-        parties.begin("private-newton").sum(party_moments, shape=triangle(np.eye(5)), **own)
+        parties.begin("private-newton").sum(party_moments, shape=upper(np.eye(5)), **own)
 
 
 def test_a_shape_or_a_model_that_is_none_is_refused_by_the_parties(federation: Make) -> None:
     parties = federation()
-    own, right = asdict(PrivateNewton().plan(parties)), triangle(np.eye(5))
+    own, right = asdict(PrivateNewton().plan(parties)), upper(np.eye(5))
     for shape in (right[:-1], 1e7 * right, math.nan * right):
         with pytest.raises(PolicyRefusal, match="the shape that was sent"):
             parties.begin("private-newton").sum(party_moments, shape=shape, **own)

@@ -227,7 +227,7 @@ class Plan:
         """B of its triangle, unless it is none, or too large to compute with."""
         if shape.shape != (self.width * (self.width + 1) // 2,):
             raise PolicyRefusal("the shape that was sent does not fit this party's table")
-        B = symmetric(shape)
+        B = mirrored(shape)
         if not float(np.linalg.norm(B)) * self.reach <= _MOST_REACH:
             raise PolicyRefusal("the shape that was sent is too large")
         return B
@@ -236,6 +236,20 @@ class Plan:
         """Refuse a model that is none, or too long to compute with."""
         if model.shape != (self.n_scores, self.width) or not float(np.linalg.norm(model)) <= _MOST_REACH:
             raise PolicyRefusal("the model that was sent does not fit this party's table, or is too long")
+
+
+def upper(B: Floats) -> Floats:
+    """The upper triangle of a symmetric matrix, as it is."""
+    triangle: Floats = B[np.triu_indices(len(B))]
+    return triangle
+
+
+def mirrored(triangle: Floats) -> Floats:
+    """The matrix of an `upper` triangle, to the last digit: coordinator and parties must size noise by the same one."""
+    k = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    B = np.zeros((k, k))
+    B[np.triu_indices(k)] = triangle
+    return np.triu(B) + np.triu(B, 1).T
 
 
 def triangle(A: Floats) -> Floats:
@@ -247,11 +261,9 @@ def triangle(A: Floats) -> Floats:
 
 def symmetric(packed: Floats) -> Floats:
     """The matrix of a `triangle`."""
-    k = (math.isqrt(8 * len(packed) + 1) - 1) // 2
-    rows, columns = np.triu_indices(k)
-    A = np.zeros((k, k))
-    A[rows, columns] = packed * np.where(rows == columns, 1.0, math.sqrt(0.5))
-    return np.triu(A) + np.triu(A, 1).T
+    A: Floats = mirrored(packed)
+    A[~np.eye(len(A), dtype=bool)] *= math.sqrt(0.5)
+    return A
 
 
 def release_event(mu: float) -> Event:

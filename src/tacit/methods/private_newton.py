@@ -72,7 +72,7 @@ from tacit.methods.newton_sum import (
     party_responses,
     party_squares,
     release_event,
-    triangle,
+    upper,
 )
 from tacit.methods.noisy_gradient import Plan as GradientPlan
 from tacit.methods.public_model import linear_model
@@ -308,7 +308,7 @@ class PrivateNewton(Method):
         return tuple(notices)
 
     def _open_moments(self, parties: Federation, plan: Plan, B: Floats, n_records: float, start: Floats) -> Equation:
-        t, M, weight = plan.unpack(parties.sum(party_moments, shape=triangle(B), **asdict(plan)), B)
+        t, M, weight = plan.unpack(parties.sum(party_moments, shape=upper(B), **asdict(plan)), B)
         t_noise, M_noise = plan.moments_noise(B)
         q, c = constant_row(B), plan.constant
         weight = min(max(weight, _LEAST_WEIGHT * n_records), n_records)
@@ -343,7 +343,7 @@ class PrivateNewton(Method):
         """S(model) over all parties, and the standard deviation of its noise."""
         plan, B, over_g = equation.plan, equation.B, model / equation.rho
         grid = plan.response_grid(B, over_g)
-        opened = parties.sum(party_responses, shape=triangle(B), model=over_g, turn=turn, **asdict(plan))
+        opened = parties.sum(party_responses, shape=upper(B), model=over_g, turn=turn, **asdict(plan))
         return grid.from_grid(opened).reshape(model.shape), grid.noise_std
 
     @classmethod
