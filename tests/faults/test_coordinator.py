@@ -175,6 +175,7 @@ def test_what_the_study_did_not_say_is_refused(federation: Loopback) -> None:
     for words, change in {
         "is not part of it": {"step": "pooled/sums"},
         "the question has another; it is not the study's": {"arguments": {**question.arguments, "epsilon": 9.0}},
+        "counts on 0 colluders, and the study on 1 or more": {"arguments": {**question.arguments, "colluders": 0}},
         "go on with 2 of 3 parties, and the study with no fewer than 3": {
             "arguments": {**question.arguments, "quorum": 2}
         },

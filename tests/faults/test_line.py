@@ -35,14 +35,6 @@ def opted_in(federation: Loopback, study: Study) -> Study:
     return study
 
 
-def n_releases(federation: Loopback, name: str, study: Study) -> int:
-    ledger = Ledger(federation.folder(name) / "ledger.db")
-    try:
-        return ledger.n_releases(name, study.name)
-    finally:
-        ledger.close()
-
-
 class Misbehaving(PartyDesk):
     """A party that takes part and then does not keep to the protocol."""
 
@@ -117,7 +109,7 @@ def test_a_line_that_is_slow_goes_dead_and_is_cut_costs_time_only(west: Loopback
     proxy.close()
     assert finished.run.attempt == 1
     assert "connected-again" in west.journal("west")
-    assert [n_releases(west, name, study) for name in PARTIES] == [6, 6, 6]
+    assert [west.n_releases(name, study) for name in PARTIES] == [6, 6, 6]
 
 
 @pytest.mark.parametrize(("skew", "takes_part"), [(60.0, True), (-300.0, False)])
@@ -128,7 +120,7 @@ def test_a_wrong_clock_is_told_and_beyond_two_minutes_nothing_is_answered(
     west.start("west", "party", skew=skew)
     finished = run(west, study, wait=0)
     assert (len(finished.model.facts_.parties) == 3) is takes_part
-    assert n_releases(west, "west", study) == int(takes_part)
+    assert west.n_releases("west", study) == int(takes_part)
     assert ("set both clocks" in west.journal("west").rsplit('"serving"', 1)[-1]) is not takes_part
 
 
@@ -145,7 +137,7 @@ def test_a_full_disk_lets_nothing_leave_and_the_rest_go_on(west: Loopback) -> No
     left = {question: answers for (name, question), answers in spy.answers.items() if name == "west"}
     for question, answers in left.items():
         assert answers == {ledger.answer("west", question)}
-    assert 0 < n_releases(west, "west", study) < 6
+    assert 0 < west.n_releases("west", study) < 6
     Log(ledger, "west").verify()
 
 

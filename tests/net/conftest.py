@@ -22,6 +22,7 @@ from tacit.daemon.node import prepare_engine
 from tacit.daemon.party_file import DataSource, write_party_file
 from tacit.federation.net.headquarters import Headquarters, Invite
 from tacit.federation.net.server import ServerSettings
+from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
 
 from .life import PROCESSES, Desk, live
@@ -143,6 +144,13 @@ class Loopback:
         consents.keep(study)
         consents.decide(study.digest(), state, runs, company)
         consents.close()
+
+    def n_releases(self, name: str, study: Study) -> int:
+        ledger = Ledger(self.folder(name) / "ledger.db")
+        try:
+            return ledger.n_releases(name, study.name)
+        finally:
+            ledger.close()
 
     def close(self) -> None:
         for name in sorted(self.processes, key=lambda name: name == "coordinator"):

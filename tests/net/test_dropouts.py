@@ -14,7 +14,6 @@ from tacit.daemon.record import FILE, Runs
 from tacit.errors import StudyError
 from tacit.federation.net.headquarters import Headquarters
 from tacit.methods import METHODS
-from tacit.privacy.ledger import Ledger
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
@@ -39,14 +38,6 @@ def study_of(name: str) -> Study:
     return Study.parse(LOSSY.replace('"trial"', f'"{name}"'))
 
 
-def n_releases(federation: Loopback, name: str, study: Study) -> int:
-    ledger = Ledger(federation.folder(name) / "ledger.db")
-    try:
-        return ledger.n_releases(name, study.name)
-    finally:
-        ledger.close()
-
-
 @pytest.mark.slow
 def test_a_party_that_falls_silent_holds_up_one_round_and_the_report_says_so(federation: Loopback) -> None:
     study = study_of("silent")
@@ -62,7 +53,7 @@ def test_a_party_that_falls_silent_holds_up_one_round_and_the_report_says_so(fed
     first, *others = [end - start for start, end in pairwise(begun)]
     assert first >= DEADLINE > max(others)
     assert any("without a party: west in 6" in notice for notice in finished.model.facts_.notices)
-    assert [n_releases(federation, name, study) for name in ("north", "south")] == [6, 6]
+    assert [federation.n_releases(name, study) for name in ("north", "south")] == [6, 6]
 
 
 @pytest.mark.slow
@@ -84,7 +75,7 @@ def test_a_resumed_run_counts_those_in_who_were_in_then(federation: Loopback) ->
     finished = run(federation, study, wait=60)
     assert finished.run.attempt == 1
     assert any("without a party: west in 2" in notice for notice in finished.model.facts_.notices)
-    assert n_releases(federation, "north", study) == 6
+    assert federation.n_releases("north", study) == 6
 
 
 def test_parties_that_are_all_there_are_all_in(federation: Loopback) -> None:
@@ -92,7 +83,7 @@ def test_parties_that_are_all_there_are_all_in(federation: Loopback) -> None:
     opt_in(federation, study)
     finished = run(federation, study, wait=60)
     assert not finished.model.facts_.notices
-    assert [n_releases(federation, name, study) for name in PARTIES] == [6, 6, 6]
+    assert [federation.n_releases(name, study) for name in PARTIES] == [6, 6, 6]
 
 
 def test_presence_is_kept_as_it_was_first(federation: Loopback) -> None:

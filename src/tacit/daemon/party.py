@@ -4,7 +4,8 @@ Before the guard sees a question, all of this must hold, or the question is refu
 1. The owner opted into a study with exactly this digest, and has not opted out since.
 2. The question is of that study, by its method, and of a step of that method.
 3. Where the question has an argument by the name of one of the method's settings, it has the setting's value (of a
-   calibration that is printed and promises nothing, the privacy settings alone).
+   calibration that is printed and promises nothing, the privacy settings alone). Where the study leaves open how many
+   parties may collude, the noise allows for one.
 4. It is put to parties with whom the owner agreed to be added up, and to as many as the study's quorum says; and it
    goes on without no more of them than the study's dropouts.
 The guard then adds the party's own policy, with no more budget than the runs that were consented to cost, and signs
@@ -256,6 +257,21 @@ def _check_question(question: Question, letter: Letter, opened: _Open) -> None:
             raise PolicyRefusal(
                 f"the study says {key} = {wanted!r}, and the question has another; it is not the study's"
             )
+    if "colluders" in settings and settings["colluders"] is None:
+        _check_colluders(question, letter)
+
+
+def _check_colluders(question: Question, letter: Letter) -> None:
+    """Refuse noise that counts on everybody else where the study leaves it to the method, which counts on all but one.
+
+    Every method's default is one colluder, or none where a party is alone.
+    """
+    least = min(1, len(letter.company) - 1)
+    colluders = question.arguments.get("colluders", least)
+    if not isinstance(colluders, int) or colluders < least:
+        raise PolicyRefusal(
+            f"the question counts on {colluders!r} colluders, and the study on {least} or more; it is not the study's"
+        )
 
 
 def _check_quorum(question: Question, letter: Letter, study: Study) -> None:
