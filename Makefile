@@ -3,10 +3,9 @@ PYTHON ?= $(or $(shell command -v python3.11),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-SLOW ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench peers audit docs clean
+.PHONY: help install demo test lint check hooks bench peers audit docs clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -23,18 +22,23 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install ## several parties, exact and private methods side by side: a table and demo/report.html
 	$(BIN)/tacit demo --out demo
 
-test: install ## the whole suite
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: lint ## format, lint, types and the whole suite, with its coverage and its slowest tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=20 --cov
 
-check: install ## format, lint, types and the fast tests
+lint: install ## format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy src
-	$(BIN)/python -m pytest -n 2 -m 'not slow' -q
+	$(BIN)/mypy src tests
+
+check: lint ## format, lint, types and the fast tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not slow' -q
+
+hooks: install ## format, lint and types before every commit from now on
+	$(BIN)/pre-commit install
 
 bench: install ## every benchmark, each printing its own ratios
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[bench]'
-	for script in $(filter-out benchmarks/audit.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/audit.py benchmarks/one_step.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 peers: ## an environment for peers that need other versions than ours
 	$(PYTHON) -m venv .venv-peers
@@ -47,4 +51,4 @@ docs: install ## write the generated pages of docs/ from the docstrings
 	$(BIN)/python docs/build.py
 
 clean: ## remove the environment and everything made
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,19 +17,19 @@ from typing import Any
 import numpy as np
 
 from tacit import Federation, Policy
-from tacit.data.public import load
 from tacit.data.table import Table
+from tacit.datasets import load
 from tacit.errors import DataError
-from tacit.methods.ensemble import Ensemble
-from tacit.methods.local_classifier import local_models
+from tacit.methods.ensemble.classifier import local_models
+from tacit.methods.ensemble.method import Ensemble
 
 LINES: dict[str, dict[str, Any]] = {
-    "statistic, shaped noise": {},
+    "statistic, shaped noise": {"delta": 0},
     "statistic, shaped noise, delta = 1e-6": {"delta": 1e-6},
-    "statistic, isotropic noise": {"noise": "isotropic"},
-    "entity, soft (sound constants)": {"release": "minimiser"},
-    "entity, vote (sound constants)": {"release": "minimiser", "labels": "vote"},
-    "entity, avg (sound constants)": {"release": "minimiser", "labels": "avg"},
+    "statistic, isotropic noise": {"delta": 0, "noise": "isotropic"},
+    "entity, soft (sound constants)": {"delta": 0, "release": "minimiser"},
+    "entity, vote (sound constants)": {"delta": 0, "release": "minimiser", "labels": "vote"},
+    "entity, avg (sound constants)": {"delta": 0, "release": "minimiser", "labels": "avg"},
     "as printed, soft": {"calibration": "paper"},
     "as printed, vote": {"calibration": "paper", "labels": "vote"},
     "as printed, avg": {"calibration": "paper", "labels": "avg"},

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tacit.data.public import load
 from tacit.data.table import Table
+from tacit.datasets import load
 from tacit.errors import DataError
 from tacit.federation.federation import Federation
 from tacit.studies.forecast import Forecast, forecast

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tacit.methods.ternary_descent import Plan
+from tacit.methods.ternary.upload import Upload
 from tacit.models.network import Network, Perceptron, TorchNetwork, register_module
 from tacit.rand import Rng
 from tacit.wire import encode
@@ -70,21 +70,11 @@ def main() -> None:
 
 def ours(network: Network, X: np.ndarray, y: np.ndarray) -> Callable[[], int]:
     weights, rng = network.initial(0), Rng.system()
-    plan = Plan(
-        mechanism="gaussian",
-        noise=1.0,
-        q=0.05,
-        clip=1.0,
-        n_chosen=-(-network.n_parameters // 10),
-        ternary=True,
-        layers=[50, 20],
-        activation="relu",
-        module=None,
-    )
+    chosen = -(-network.n_parameters // 10)
+    upload = Upload(mechanism="gaussian", noise=1.0, clip=1.0, n_chosen=chosen, ternary=True)
 
     def step() -> int:
-        reply = plan.compress(network.clipped_sum(weights, X, y, plan.bound), len(y), rng=rng)
-        return len(encode(reply.value))
+        return len(encode(upload.compress(network.clipped_sum(weights, X, y, upload.bound), len(y), rng=rng)))
 
     return step
 

@@ -6,7 +6,7 @@ Every data set is cut at random: 80 % go to five parties of unequal size, the re
 variant, the loss on the latter, averaged over sets and runs, where 1 is the loss of the class frequencies and 0 that of
 the exact fit; and the accuracy against that of the rules as they are, in units of 0.0001. Cuts and noise are the same
 for all variants of a run. Few runs do not tell most variants apart: the optima are flat. Adult and a9a are not among
-the sets, but their test records were looked at when the method was made (see `newton_rule`).
+the sets, but their test records were looked at when the method was made (see `methods/newton/rule.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from unittest.mock import patch
 import numpy as np
 
 from tacit import Federation, Policy, Pooled, Rng, Schema, Table
-from tacit.data import public
-from tacit.methods import newton_rule, newton_shape, newton_solve
-from tacit.methods.private_newton import PrivateNewton
+from tacit import datasets as public
+from tacit.methods.newton import rule as newton_rule
+from tacit.methods.newton import shape as newton_shape
+from tacit.methods.newton import solver as newton_solve
+from tacit.methods.newton.method import PrivateNewton
 
 SETS = ("bank_marketing", "default_credit", "online_news", "lending_club")
 SIZES = (5, 4, 3, 2, 1)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tacit.privacy.grid import VectorSum, gaussian_grid, pure_grid
-from tacit.privacy.noise import discrete_gaussian, discrete_laplace
-from tacit.privacy.spherical import spherical_laplace_shares
+from tacit.privacy.noise.discrete import discrete_gaussian, discrete_laplace
+from tacit.privacy.noise.grid import VectorSum, gaussian_grid, pure_grid
+from tacit.privacy.noise.spherical import spherical_laplace_shares
 from tacit.rand import Rng
 
 N = 1_000_000

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from tacit import Federation, Rng, Schema, Table
-from tacit.data import public
-from tacit.methods.noisy_descent import NoisyDescent
+from tacit import datasets as public
+from tacit.methods.descent.method import NoisyDescent
 from tacit.methods.public_model import PublicModel, pretrain
 
 EPSILONS = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 15, 150)

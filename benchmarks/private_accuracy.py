@@ -32,7 +32,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from tacit.data.encoding import clip_rows
-from tacit.data.public import load
+from tacit.datasets import load
 from tacit.errors import TacitError
 from tacit.federation.federation import Federation
 from tacit.methods import make

@@ -16,34 +16,41 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
+from one_step import OneStep, Plan
 
 from tacit import wire
-from tacit.daemon.coordinator import CoordinatorDaemon
-from tacit.daemon.joining import join
+from tacit.daemon.coordinator.joining import join
+from tacit.daemon.coordinator.server import CoordinatorDaemon
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.federation.agreement import Agreement
 from tacit.federation.federation import Federation
+from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
-from tacit.federation.nats import NatsEngine, Wanted
-from tacit.federation.net.headquarters import Headquarters, Invite
-from tacit.federation.net.journal import Journal
-from tacit.federation.net.letter import Letter
-from tacit.federation.net.line import Line
-from tacit.federation.net.link import Link
-from tacit.federation.net.offer import Offer
-from tacit.federation.net.place import Invitation, Place
-from tacit.federation.net.server import ServerSettings
-from tacit.federation.net.station import ANSWER, ASK, HELLO, Outgoing, Station, stop_on_signals
+from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
+from tacit.federation.member.folder import MemberFolder
+from tacit.federation.member.invitation import Invitation
+from tacit.federation.nats.blocking import BlockingConnection
+from tacit.federation.nats.connection import Connection
+from tacit.federation.nats.engine import NatsEngine, Wanted
+from tacit.federation.nats.journal import Journal
+from tacit.federation.nats.kind import ANSWER, ASK, BEGIN, HELLO, LetterReply
+from tacit.federation.nats.letter import Letter
+from tacit.federation.nats.offer import Offer
+from tacit.federation.nats.server import ServerSettings
+from tacit.federation.nats.service import MemberService, stop_on_signals
 from tacit.federation.policy import Policy
 from tacit.federation.reply import Noised
 from tacit.federation.step import step
 from tacit.privacy.event import Pure
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
-from tacit.secure.center import EmbeddedCenter
+from tacit.secure.center.embedded import EmbeddedCenter
 
 N_FLOATS = 1000
 PARTIES = ("north", "south", "west")
@@ -51,26 +58,38 @@ FORK = multiprocessing.get_context("fork")
 SCHEMA = Schema.of_arrays(1, ["0", "1"])
 
 
-@step("benchmark/echo", version=1)
-def echo(table: Table, *, rng: Rng, values: np.ndarray, number: int) -> Noised:
-    return Noised({"values": values + number}, Pure(epsilon=1e-6))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Down:
+    values: npt.NDArray[np.float64]
+    number: int
 
 
-class Desk:
+@step("benchmark/echo", version=1, plan=Plan, values=Down)
+def echo(table: Table, plan: Plan, down: Down, *, rng: Rng) -> Noised:
+    return Noised({"values": down.values + down.number}, Pure(epsilon=1e-6))
+
+
+AGREEMENT = Agreement(study="benchmark", method=OneStep(echo), digest="benchmark")
+
+
+class Handler:
     """A party's guard and ledger, without studies: what is timed is the round."""
 
     streams = (ASK,)
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, folder: MemberFolder) -> None:
         table = Table.from_arrays(np.zeros((2, 1)), np.array([0, 1]), SCHEMA)
-        ledger = Ledger(place.folder / "ledger.db")
-        self._guard = Guard(place.identity.name, table, policy=Policy(), ledger=ledger, rng=Rng.system())
+        ledger = Ledger(folder.path / "ledger.db")
+        self._guard = Guard(folder.identity.name, table, policy=Policy(), ledger=ledger, rng=Rng.system())
 
-    def handle(self, letter: Letter) -> Outgoing | None:
+    def handle(self, letter: Letter) -> LetterReply | None:
         if letter.kind == HELLO:
-            card = {"n_records": 2, "schema": SCHEMA.digest(), "accepts": list(PARTIES)}
-            return Outgoing(kind=HELLO, body=wire.encode(card))
-        return Outgoing(kind=ANSWER, body=self._guard.answer(letter.body, ()))
+            card = {"n_records": 2, "schema": SCHEMA.digest(), "accepts": list(PARTIES), "signature": b""}
+            return LetterReply(kind=HELLO, body=wire.encode(card))
+        if letter.kind == BEGIN:
+            self._guard.begin(letter.run, AGREEMENT, SumGroup.decode(letter.body))
+            return LetterReply(kind=BEGIN, body=b"")
+        return LetterReply(kind=ANSWER, body=self._guard.answer(letter.body, AGREEMENT, ()))
 
     def arrives(self, letter: Letter) -> None:
         """Nothing is so urgent."""
@@ -87,10 +106,10 @@ def serve(root: Path, name: str) -> None:
             journal = Journal(name, stream)
             stop = stop_on_signals()
             if name == "coordinator":
-                await CoordinatorDaemon(Headquarters(root / name), journal).serve(stop)
+                await CoordinatorDaemon(CoordinatorFolder(root / name), journal).serve(stop)
                 return
-            place = Place.load(root / name, "party")
-            await Station(place, Desk(place), journal).serve(stop)
+            folder = MemberFolder.load(root / name, "party")
+            await MemberService(folder, Handler(folder), journal).serve(stop)
 
     asyncio.run(live())
     os._exit(0)
@@ -100,17 +119,17 @@ def answer_bare(root: Path, name: str) -> None:
     """The bare transport: send back as many bytes as came."""
 
     async def live() -> None:
-        headquarters = Headquarters(root / "coordinator")
-        link = Link(headquarters.address, headquarters.credential)
-        await link.open()
+        coordinator = CoordinatorFolder(root / "coordinator")
+        connection = Connection(coordinator.address, coordinator.credential)
+        await connection.open()
 
         async def back(_: str, message: bytes, reply_to: str) -> None:
-            await link.publish(reply_to, message)
+            await connection.publish(reply_to, message)
 
-        await link.subscribe(f"tacit.bare.{name}", back)
+        await connection.subscribe(f"tacit.bare.{name}", back)
         (root / f"{name}.bare").touch()
         await stop_on_signals().wait()
-        await link.close()
+        await connection.close()
 
     asyncio.run(live())
     os._exit(0)
@@ -120,17 +139,17 @@ def time_bare(root: Path, rounds: int) -> float:
     """Seconds for a round of bare requests to three clients at once, over TLS."""
 
     async def measure() -> float:
-        headquarters = Headquarters(root / "coordinator")
-        link = Link(headquarters.address, headquarters.credential)
-        await link.open()
+        coordinator = CoordinatorFolder(root / "coordinator")
+        connection = Connection(coordinator.address, coordinator.credential)
+        await connection.open()
         payload = np.arange(float(N_FLOATS)).tobytes()
         for _ in range(20):
-            await asyncio.gather(*(link.request(f"tacit.bare.{name}", payload) for name in PARTIES))
+            await asyncio.gather(*(connection.request(f"tacit.bare.{name}", payload) for name in PARTIES))
         start = time.perf_counter()
         for _ in range(rounds):
-            await asyncio.gather(*(link.request(f"tacit.bare.{name}", payload) for name in PARTIES))
+            await asyncio.gather(*(connection.request(f"tacit.bare.{name}", payload) for name in PARTIES))
         seconds = (time.perf_counter() - start) / rounds
-        await link.close()
+        await connection.close()
         return seconds
 
     return asyncio.run(measure())
@@ -147,16 +166,16 @@ def time_rounds(root: Path, rounds: int) -> float:
         deadline_seconds=30.0,
         parties=None,
     )
-    with Line(Headquarters(root / "coordinator")) as line:
-        engine = NatsEngine(line, offer)
+    with BlockingConnection(CoordinatorFolder(root / "coordinator")) as connection:
+        engine = NatsEngine(connection, offer)
         engine.gather(Wanted(asked=PARTIES, quorum=3, seconds=20.0))
-        parties = Federation(engine, EmbeddedCenter(), study="benchmark").begin("benchmark")
+        parties = Federation(engine, EmbeddedCenter(), study="benchmark").begin(OneStep(echo))
         values = np.arange(float(N_FLOATS))
         for number in range(20):
-            parties.ask(echo, values=values, number=-number)
+            parties.ask(echo, Down(values=values, number=-number))
         start = time.perf_counter()
         for number in range(1, rounds + 1):
-            answers = parties.ask(echo, values=values, number=number)
+            answers = parties.ask(echo, Down(values=values, number=number))
             assert all(float(np.asarray(a["values"])[1]) == number + 1 for a in answers.values())
         return (time.perf_counter() - start) / rounds
 
@@ -172,12 +191,12 @@ def main(rounds: int) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        headquarters = Headquarters.make(root / "coordinator", ServerSettings(port=port), None)
+        coordinator = CoordinatorFolder.make(root / "coordinator", ServerSettings(port=port), None)
         processes = [FORK.Process(target=serve, args=(root, "coordinator"))]
         processes[0].start()
         wait_for(root / "coordinator.log", "serving")
         for name in PARTIES:
-            invitation = headquarters.invite(Invite(name=name, role="party", without_center=True))
+            invitation = coordinator.invite(Invite(name=name, role="party", without_center=True))
             join(Invitation(**vars(invitation)), root / name)
             for target in (serve, answer_bare):
                 processes.append(FORK.Process(target=target, args=(root, name)))

@@ -30,8 +30,8 @@ from sklearn.linear_model import LogisticRegression
 from tacit import Federation, Policy
 from tacit.federation.step import Step
 from tacit.methods.method import Method
-from tacit.methods.privlogit import PrivLogit
-from tacit.methods.secure_newton import SecureNewton
+from tacit.methods.privlogit.method import PrivLogit
+from tacit.methods.privlogit.secure_newton import SecureNewton
 from tacit.models.loss import Array, Labels
 from tacit.models.solver import Problem, fit
 from tacit.report.plots import BLUE, GREEN, VERMILION, picture

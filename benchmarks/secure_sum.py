@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tacit.privacy.grid import NoiseGrid, VectorSum, gaussian_grid
+from tacit.privacy.noise.grid import NoiseGrid, VectorSum, gaussian_grid
 from tacit.rand import Rng
-from tacit.secure.center import EmbeddedCenter, MessageCenter
+from tacit.secure.center.center import MessageCenter
+from tacit.secure.center.embedded import EmbeddedCenter
+from tacit.secure.center.process import ProcessCenter
 from tacit.secure.envelope import Label, seal
-from tacit.secure.process import ProcessCenter
 from tacit.secure.share import Floats
 
 RNG = Rng.system()

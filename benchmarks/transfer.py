@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit import Federation, Policy, Schema, Table
-from tacit.data.public import load
-from tacit.methods.hypothesis_transfer import HypothesisTransfer
+from tacit.datasets import load
+from tacit.methods.transfer.method import HypothesisTransfer
 
 Floats = npt.NDArray[np.float64]
 Reviews = dict[str, tuple[Floats, npt.NDArray[np.int64]]]

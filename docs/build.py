@@ -7,23 +7,17 @@ python docs/build.py --check    fail if they are not what is committed
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import typer
 from typer.testing import CliRunner
 
-from tacit.cli.main import make_app
+from tacit.cli.main import COMMANDS, app
 from tacit.methods import METHODS
 from tacit.report.facts import HEADINGS
 
 DOCS = Path(__file__).parent
-COMMANDS = (
-    [], ["demo"], ["fit"], ["methods"], ["plan"], ["compare"], ["audit"], ["reproduce"], ["study"], ["study", "new"],
-    ["data"], ["data", "list"], ["data", "show"], ["data", "get"], ["run"], ["doctor"],
-    ["coordinator"],
-    *(["coordinator", c] for c in ("init", "serve", "invite", "revoke", "members", "announce", "renew")),
-    ["party"], *(["party", c] for c in ("init", "serve", "studies", "opt-in", "opt-out", "ledger", "log", "policy")),
-    ["center"], ["center", "init"], ["center", "serve"], ["center", "members"], ["center", "accept"],
-)  # fmt: skip
 
 
 def methods_page() -> str:
@@ -32,6 +26,11 @@ def methods_page() -> str:
         "# Methods: what each promises, reveals and costs",
         "",
         "Generated from the methods' files by `make docs`.",
+        "",
+        "Every method is a classifier in scikit-learn's sense that learns from a `Federation`; see [api.md](api.md).",
+        "`coef_` and `intercept_` are over the encoded columns, `schema_.column_names`: a number with bounds is scaled",
+        "to [-1, 1], a category is 0 or 1. `summary()` and `facts_.coefficients` are in original units. A federation",
+        "made from arrays declares no bounds, so that its encoded columns are the array's own.",
         "",
     ]
     lines += ["| method | privacy | who is trusted | what is revealed |", "|---|---|---|---|"]
@@ -52,12 +51,21 @@ def settings(docstring: str) -> str:
     return "\n".join(line.removeprefix("        ") for line in section.rstrip().splitlines())
 
 
+def every_command() -> Iterator[list[str]]:
+    """The words of each command: `tacit` itself, the commands, the groups and theirs."""
+    yield []
+    for name, command in COMMANDS.items():
+        yield [name]
+        found = command.load()
+        if isinstance(found, typer.Typer):
+            yield from ([name, str(below.name)] for below in found.registered_commands)
+
+
 def cli_page() -> str:
     """Every command's help."""
     lines = ["# Command line", "", "Generated from the commands themselves by `make docs`."]
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
-    app = make_app()
-    for command in COMMANDS:
+    for command in every_command():
         told = runner.invoke(app, [*command, "--help"], prog_name="tacit", terminal_width=100)
         if told.exit_code:
             raise RuntimeError(f"tacit {' '.join(command)} --help fails: {told.output}")

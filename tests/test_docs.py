@@ -51,3 +51,12 @@ def test_the_changelog_starts_with_privacy_and_the_versions_agree() -> None:
     assert headings[0] == "Privacy"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == tacit.__version__
+
+
+def test_the_interface_page_lists_every_public_name_once() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    table = page.partition("| name | what it is |")[2].partition("\n\n")[0]
+    named = [
+        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.partition("|")[2].partition("|")[0])
+    ]
+    assert sorted(named) == sorted(tacit.__all__)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import statsmodels.api as sm
 
+from .daemon.conftest import free_port
+
 ROOT = Path(__file__).parent.parent
 HEART = ROOT / "examples" / "heart"
+HOSPITALS_EXAMPLE = ROOT / "examples" / "hospitals"
+STUDIES = ("privlogit", "private-newton")
+A_LONG_WHILE = 1800.0  # seconds: bounds a failure, where half a minute is usual
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
 
 needs_data = pytest.mark.skipif(
-    "TACIT_DATA" not in os.environ,
-    reason="set TACIT_DATA to the folder of the public data sets, or run `tacit data get heart_disease`",
+    not os.environ.get("TACIT_DATA"),
+    reason="TACIT_DATA names no folder with heart_disease/processed.*.data in it; they are published at "
+    "https://archive.ics.uci.edu/dataset/45/heart+disease, and src/tacit/datasets/health.py has their checksums",
 )
 
 
@@ -31,6 +40,30 @@ def python(*arguments: object) -> str:
 @needs_data
 def test_the_heart_example_runs() -> None:
     assert "n_parties=4, n_records=920" in python(HEART / "run.py")
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("spu") is None, reason="the engine is not installed; pip install 'tacit[all]'")
+def test_the_hospitals_example_runs(tmp_path: Path) -> None:
+    programs = Path(sys.executable).parent
+    environment = {**os.environ, "PORT": str(free_port()), "TACIT": str(programs / "tacit"), "PYTHON": sys.executable}
+    with (tmp_path / "told").open("w") as told:
+        run = subprocess.Popen(
+            [HOSPITALS_EXAMPLE / "run.sh", tmp_path / "made"],
+            env=environment, cwd=tmp_path, stdout=told, stderr=told, start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = run.wait(A_LONG_WHILE)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # no daemon outlives a test that fails
+                os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+    said = (tmp_path / "told").read_text()
+    assert status == 0, said
+    assert "privlogit: largest difference from the run in one process" in said
+    assert "private-newton: at most" in said
+    assert [(tmp_path / "made" / f"results-{name}" / "report.html").exists() for name in STUDIES] == [True, True]
 
 
 def design(folder: Path) -> tuple[pd.DataFrame, pd.Series]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.report.curve import Point, curve_plot
+from tacit.report.curve import CurvePoint, curve_plot
 
 RARE = 0.02  # below this share of positives accuracy says nothing, and average precision is shown
 FLAGSHIP = "private-newton"
@@ -72,7 +72,7 @@ def _section(name: str, plain: dict[str, float], cells: list[dict[str, Any]], ou
     return "\n".join(text)
 
 
-def _table(curves: dict[str, list[Point]]) -> str:
+def _table(curves: dict[str, list[CurvePoint]]) -> str:
     epsilons = sorted({point.epsilon for points in curves.values() for point in points})
     rows = ["| method | " + " | ".join(f"{e:g}" for e in epsilons) + " |", "|---|" + "---|" * len(epsilons)]
     best = {e: max(_at(curves, e).values(), key=lambda p: p.mean) for e in epsilons}
@@ -89,7 +89,7 @@ def _table(curves: dict[str, list[Point]]) -> str:
     return "\n".join(rows)
 
 
-def _misses(curves: dict[str, list[Point]]) -> list[str]:
+def _misses(curves: dict[str, list[CurvePoint]]) -> list[str]:
     found = []
     for point in curves.get(FLAGSHIP, []):
         rivals = _at(curves, point.epsilon)
@@ -99,15 +99,15 @@ def _misses(curves: dict[str, list[Point]]) -> list[str]:
     return found
 
 
-def _at(curves: dict[str, list[Point]], epsilon: float) -> dict[str, Point]:
+def _at(curves: dict[str, list[CurvePoint]], epsilon: float) -> dict[str, CurvePoint]:
     return {method: point for method, points in curves.items() for point in points if point.epsilon == epsilon}
 
 
-def _as_good(point: Point, best: Point) -> bool:
+def _as_good(point: CurvePoint, best: CurvePoint) -> bool:
     return point.mean >= best.mean - math.hypot(point.standard_error, best.standard_error)
 
 
-def _point(cell: dict[str, Any], measure: str) -> Point:
+def _point(cell: dict[str, Any], measure: str) -> CurvePoint:
     figures = [run[measure] for run in cell["runs"]]
     error = float(np.std(figures, ddof=1) / math.sqrt(len(figures))) if len(figures) > 1 else 0.0
-    return Point(cell["epsilon"], float(np.mean(figures)), error)
+    return CurvePoint(cell["epsilon"], float(np.mean(figures)), error)

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import tacit
-from tacit.data import public
+from tacit import datasets as public
 from tacit.studies import Study
 
 HERE = Path(__file__).parent
@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
 
     # 2. A federation in this process: every value still passes the hospitals' guards.
     everything = tacit.Policy(not_private=["pooled", "local"])
-    parties = tacit.Federation.from_files(study.schema, policy=everything, study=study.name, **files)
+    parties = tacit.Federation.from_files(study.schema, files, policy=everything, study=study.name)
     print(parties)
 
     # 3. The exact fit, the mark to reach: hospitals disclose sums, which their policy must name.

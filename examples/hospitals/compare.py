@@ -28,7 +28,7 @@ def parties_of(study: Study, folder: Path) -> Federation:
     """The same hospitals, in this process."""
     files = {name: folder / "data" / f"{name}.csv" for name in study.federation.parties or ()}
     policy = tacit.Policy(not_private=["privlogit"])
-    return Federation.from_files(study.schema, policy=policy, study=study.name, **files)
+    return Federation.from_files(study.schema, files, policy=policy, study=study.name)
 
 
 def coefficients(model: tacit.PrivLogit | tacit.PrivateNewton) -> np.ndarray:

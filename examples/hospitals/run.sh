@@ -40,11 +40,11 @@ has() { # has WORD FILE...: wait until each file has the word
     local word=$1
     shift
     for file in "$@"; do
-        for _ in $(seq 600); do
+        for _ in $(seq 3000); do
             grep -q "$word" "$file" 2>/dev/null && continue 2
             sleep 0.1
         done
-        echo "run.sh: no $word in $folder/$file after 60 s" >&2
+        echo "run.sh: no $word in $folder/$file after 300 s" >&2
         exit 1
     done
 }

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tacit import datasets
     from tacit.data.schema import Binary, Categorical, Numeric, Schema, Target
     from tacit.data.table import Table
     from tacit.errors import TacitError
@@ -31,15 +32,18 @@ if TYPE_CHECKING:
         PrivLogit,
         SecureNewton,
         TernaryDescent,
+        load,
     )
-    from tacit.methods.file import load
-    from tacit.methods.local_classifier import assign_local_classifier, register_local_classifier
-    from tacit.methods.private_evaluation import PrivateEvaluation, evaluate_privately
+    from tacit.methods.ensemble.classifier import assign_local_classifier, register_local_classifier
+    from tacit.methods.evaluation.method import PrivateEvaluation, evaluate_privately
     from tacit.methods.public_model import pretrain
     from tacit.models.network import register_module
     from tacit.privacy.guarantee import Guarantee
     from tacit.privacy.ledger import Budget, Ledger
     from tacit.rand import Rng
+    from tacit.studies.audit import audit
+    from tacit.studies.compare import compare
+    from tacit.studies.study import Study
 
 __version__ = "0.1.0"
 
@@ -65,21 +69,26 @@ _HOMES = {
         "PrivateNewton",
         "SecureNewton",
         "TernaryDescent",
+        "load",
     ),
-    "tacit.methods.file": ("load",),
-    "tacit.methods.local_classifier": ("assign_local_classifier", "register_local_classifier"),
-    "tacit.methods.private_evaluation": ("PrivateEvaluation", "evaluate_privately"),
+    "tacit.methods.ensemble.classifier": ("assign_local_classifier", "register_local_classifier"),
+    "tacit.methods.evaluation.method": ("PrivateEvaluation", "evaluate_privately"),
     "tacit.methods.public_model": ("pretrain",),
     "tacit.models.network": ("register_module",),
     "tacit.privacy.guarantee": ("Guarantee",),
     "tacit.privacy.ledger": ("Budget", "Ledger"),
     "tacit.rand": ("Rng",),
+    "tacit.studies.audit": ("audit",),
+    "tacit.studies.compare": ("compare",),
+    "tacit.studies.study": ("Study",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     """A public name, from its home."""
+    if name == "datasets":
+        return import_module("tacit.datasets")  # which makes it an attribute of this module
     if name in _HOME:
         value: object = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
@@ -116,11 +125,15 @@ __all__ = [
     "Rng",
     "Schema",
     "SecureNewton",
+    "Study",
     "Table",
     "TacitError",
     "Target",
     "TernaryDescent",
     "assign_local_classifier",
+    "audit",
+    "compare",
+    "datasets",
     "evaluate_privately",
     "load",
     "pretrain",

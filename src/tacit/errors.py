@@ -2,13 +2,14 @@
 
     TacitError
     |-- UserError               the input is wrong: exit status 2, nothing was spent
-    |   |-- SchemaError         a study's public facts contradict themselves
-    |   |-- DataError           a party's table does not fit its schema
+    |   |-- SchemaError         a study's public facts contradict themselves; a ValueError too
+    |   |-- DataError           a table does not fit its schema; a ValueError too
     |   |-- StudyError          a study file that cannot be read as one
-    |   |-- SettingError        a method's setting that cannot be honoured
-    |   |-- NotFittedError      a model was asked before it was fitted
+    |   |-- SettingError        a setting or an argument that cannot be honoured; a ValueError too
+    |   |-- NotFittedError      a model was asked before it was fitted; in methods.method, for it is scikit-learn's too
     |   `-- Refused             a party's guard said no
     |       |-- PolicyRefusal   the party's policy does not allow the question
+    |       |-- NotAgreed       the question does not follow from what the party's owner agreed to
     |       `-- BudgetExceeded  the answer would cost more than the party allows
     `-- RunError                the run failed: exit status 1
         |-- QuorumLost          too few parties answered
@@ -33,24 +34,20 @@ class UserError(TacitError):
     """The input is wrong and nothing was spent."""
 
 
-class SchemaError(UserError):
+class SchemaError(UserError, ValueError):
     """A study's public facts contradict themselves."""
 
 
-class DataError(UserError):
-    """A party's table does not fit its schema."""
+class DataError(UserError, ValueError):
+    """A table does not fit its schema."""
 
 
 class StudyError(UserError):
     """A study file that cannot be read as one."""
 
 
-class SettingError(UserError):
-    """A method's setting that cannot be honoured."""
-
-
-class NotFittedError(UserError):
-    """A model was asked for something before it was fitted."""
+class SettingError(UserError, ValueError):
+    """A setting or an argument that cannot be honoured."""
 
 
 class Refused(UserError):
@@ -59,6 +56,10 @@ class Refused(UserError):
 
 class PolicyRefusal(Refused):
     """The party's policy does not allow the question."""
+
+
+class NotAgreed(Refused):
+    """The question does not follow from what the party's owner agreed to; says nothing of the table."""
 
 
 class BudgetExceeded(Refused):

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from tacit.daemon.run import StudyRun
+from tacit.daemon.coordinator.study_run import StudyRun
 from tacit.errors import TacitError
 from tacit.federation.log import Log
-from tacit.federation.net.headquarters import Headquarters
-from tacit.federation.net.server import running_pid
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.nats.server import running_pid
 from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
 
-from ..net.conftest import STUDY, Loopback, build, wait_for
-from ..net.life import PROCESSES
-from ..net.test_federation import Watch
+from ..daemon.conftest import STUDY, Loopback, build, wait_for
+from ..daemon.life import PROCESSES
+from ..daemon.test_federation import Watch
 from .spy import Spy
 
 PARTIES = ("north", "south", "west")
@@ -63,7 +63,7 @@ def run_with_kills(root: Path, n_kills: int, *, seed: int) -> Outcome:
         text = path.read_text().replace("epsilon_per_study = 10.0", "epsilon_per_study = inf")
         path.write_text(text.replace("epsilon_in_all = 20.0", "epsilon_in_all = inf"))
         loopback.consent(name, study, runs=100_000)
-    spy = Spy(loopback.headquarters)
+    spy = Spy(loopback.coordinator)
     runner = _start_runner(root)
     victims: Counter[str] = Counter()
     try:
@@ -77,7 +77,7 @@ def run_with_kills(root: Path, n_kills: int, *, seed: int) -> Outcome:
             else:
                 _kill_daemon(loopback, victim, chance.uniform(0.0, 0.5))
         (root / "stop").touch()
-        runner.join(2 * MOST_SECONDS)
+        runner.join(4 * MOST_SECONDS)
         assert not runner.is_alive(), "the last study did not end within its deadline"
         return _checked(loopback, spy, victims, n_kills)
     finally:
@@ -95,10 +95,10 @@ def _kill(process: BaseProcess) -> None:
 
 def _kill_daemon(loopback: Loopback, victim: str, pause: float) -> None:
     if victim == "server":  # its daemon starts it again
-        pid = running_pid(loopback.headquarters)
+        pid = running_pid(loopback.coordinator)
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: running_pid(loopback.headquarters) not in (None, pid), "a new server")
+        wait_for(lambda: running_pid(loopback.coordinator) not in (None, pid), "a new server")
         return
     loopback.stop(victim, signal.SIGKILL)
     time.sleep(pause)
@@ -113,13 +113,17 @@ def _start_runner(root: Path) -> BaseProcess:
 
 
 def _run_studies(root: Path) -> None:
-    """Runs of one study without end; each call ends well or with a reason, and the next resumes what stopped."""
-    headquarters = Headquarters(root / "coordinator")
+    """Runs of one study without end; each call ends well or with a reason, and the next resumes what stopped.
+
+    When the kills are over two more end well: one that may resume what was stopped, and one from its beginning.
+    """
+    coordinator = CoordinatorFolder(root / "coordinator")
     study = Study.parse(CHAOS)
     with (root / "calls.jsonl").open("a") as log:
-        ended_well = False
-        while not ((root / "stop").exists() and ended_well):
-            call = StudyRun(headquarters, study, Watch())
+        n_undisturbed = 0
+        while n_undisturbed < 2:
+            undisturbed = (root / "stop").exists()
+            call = StudyRun(coordinator, study, Watch())
             started, why = time.monotonic(), ""
             try:
                 call()
@@ -128,7 +132,7 @@ def _run_studies(root: Path) -> None:
                 time.sleep(0.2)
             except BaseException as error:
                 why = f"BUG {type(error).__name__}: {error}"
-            ended_well = not why
+            n_undisturbed += undisturbed and not why
             print(json.dumps({"seconds": time.monotonic() - started, "why": why}), file=log, flush=True)
             call.close()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""A line that delays, goes dead or is cut: a proxy between a member and the message server."""
+"""A connection that delays, goes dead or is cut: a proxy between a member and the message server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tacit.federation.net.loop import BackgroundLoop
-from tacit.federation.net.place import PINNED
+from tacit.federation.member.folder import PINNED
+from tacit.federation.nats.blocking import BackgroundLoop
 
 
 class Proxy:

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tacit.errors import WireError
-from tacit.federation.net.headquarters import Headquarters
-from tacit.federation.net.letter import Letter, read_letter
-from tacit.federation.net.link import Link
-from tacit.federation.net.loop import BackgroundLoop
-from tacit.federation.net.station import ANSWER, ASK
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.nats.blocking import BackgroundLoop
+from tacit.federation.nats.connection import Connection
+from tacit.federation.nats.kind import ANSWER, ASK
+from tacit.federation.nats.letter import Letter, read_letter
 
 
 class Spy:
     """Listens to questions and answers, through restarts of the server, until it is closed."""
 
     def __init__(self, folder: Path) -> None:
-        self._headquarters = Headquarters(folder)
-        self._members = {member.name: member for member in self._headquarters.roster.members("party")}
+        self._coordinator = CoordinatorFolder(folder)
+        self._members = {member.name: member for member in self._coordinator.roster.members("party")}
         self.asks: dict[str, list[bytes]] = defaultdict(list)  # party -> frames, as they came
         self.answers: dict[tuple[str, str], set[bytes]] = defaultdict(set)  # (party, question) -> different answers
         self.forge: dict[str, Sequence[bytes]] = {}  # party -> what is sent in its name at once when it is asked
@@ -27,17 +27,17 @@ class Spy:
         self._loop.run(self._open())
 
     async def _open(self) -> None:
-        self._link = Link(self._headquarters.address, self._headquarters.credential)
-        await self._link.subscribe("tacit.ask.*", self._on_ask)
-        await self._link.subscribe("tacit.answer.*.*", self._on_answer)
-        await self._link.open()
+        self._connection = Connection(self._coordinator.address, self._coordinator.credential)
+        await self._connection.subscribe("tacit.ask.*", self._on_ask)
+        await self._connection.subscribe("tacit.answer.*.*", self._on_answer)
+        await self._connection.open()
 
     async def _on_ask(self, where: str, frame: bytes, _: str) -> None:
         name = where.rsplit(".", 1)[-1]
         self.asks[name].append(frame)
         about = self.question(name, frame).about
         for forged in self.forge.get(name, ()):
-            await self._link.publish(f"tacit.answer.{name}.{about}", forged)
+            await self._connection.publish(f"tacit.answer.{name}.{about}", forged)
 
     async def _on_answer(self, where: str, frame: bytes, _: str) -> None:
         _, _, name, question = where.split(".")
@@ -49,7 +49,7 @@ class Spy:
 
     def question(self, name: str, frame: bytes) -> Letter:
         """The letter in a frame that was seen."""
-        return read_letter(frame, sender=self._headquarters.identity.member, recipient=name, kinds=(ASK,))
+        return read_letter(frame, sender=self._coordinator.identity.member, recipient=name, kinds=(ASK,))
 
     def send(self, where: str, frames: Sequence[bytes]) -> None:
         """Send frames, in this order."""
@@ -57,10 +57,10 @@ class Spy:
 
     async def _send(self, where: str, frames: Sequence[bytes]) -> None:
         for frame in frames:
-            await self._link.publish(where, frame)
-        await self._link.flush()
+            await self._connection.publish(where, frame)
+        await self._connection.flush()
 
     def close(self) -> None:
-        self._loop.run(self._link.close())
+        self._loop.run(self._connection.close())
         self._loop.close()
-        self._headquarters.close()
+        self._coordinator.close()

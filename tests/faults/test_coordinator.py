@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tacit.daemon.run import offer_of
-from tacit.errors import PolicyRefusal, WireError
-from tacit.federation.message import Question, question_digest
-from tacit.federation.nats import ConnectedFederation, NatsEngine, Wanted, leave_strangers
-from tacit.federation.net.acquaintance import Acquaintances, decode_members, encode_members
-from tacit.federation.net.exchange import Post
-from tacit.federation.net.headquarters import Headquarters
-from tacit.federation.net.letter import Letter, signed
-from tacit.federation.net.line import Line
-from tacit.federation.net.station import ASK
+from tacit.daemon.coordinator.study_run import offer_of
+from tacit.errors import WireError
+from tacit.federation.engine import RunStart
+from tacit.federation.federation import Federation
+from tacit.federation.group import SumGroup
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.member.known_members import KnownMembers, decode_members, encode_members
+from tacit.federation.message import Answer, Question, question_digest
+from tacit.federation.nats.blocking import BlockingConnection
+from tacit.federation.nats.engine import NatsEngine, Wanted, leave_strangers
+from tacit.federation.nats.exchange import Request
+from tacit.federation.nats.kind import ASK, BEGIN
+from tacit.federation.nats.letter import Letter, signed
 from tacit.privacy.ledger import Ledger
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
-from ..net.conftest import STUDY, Loopback, build, wait_for
-from ..net.test_federation import DESCENT, PARTIES, run
+from ..daemon.conftest import STUDY, Loopback, wait_for
+from ..daemon.test_federation import DESCENT, PARTIES, run
 from .spy import Spy
-
-
-@pytest.fixture(scope="module")
-def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loopback]:
-    made = build(tmp_path_factory.mktemp("federation"), parties={"north": 120, "south": 80, "west": 50})
-    yield made
-    made.close()
 
 
 @pytest.fixture
 def spy(federation: Loopback) -> Iterator[Spy]:
-    made = Spy(federation.headquarters)
+    made = Spy(federation.coordinator)
     yield made
     made.close()
 
@@ -72,9 +68,9 @@ def test_letters_that_come_twice_late_and_out_of_order_change_nothing(federation
 
 def test_answers_in_a_partys_name_are_not_believed(federation: Loopback, spy: Spy) -> None:
     study = opted_in(federation, "forged")
-    headquarters = Headquarters(federation.headquarters)
+    coordinator = CoordinatorFolder(federation.coordinator)
     letter = Letter(kind="answer", sender="west", recipient="coordinator", nonce="0" * 32, time=0.0, body=b"N")
-    spy.forge["west"] = [b"", b"garbage", signed(letter, headquarters.identity), bytes(1000)]
+    spy.forge["west"] = [b"", b"garbage", signed(letter, coordinator.identity), bytes(1000)]
     finished = run(federation, study)
     assert finished.run.attempt == 1
     assert len(finished.model.facts_.parties) == 3
@@ -83,66 +79,84 @@ def test_answers_in_a_partys_name_are_not_believed(federation: Loopback, spy: Sp
 def test_the_same_question_asked_again_gets_the_same_answer(federation: Loopback) -> None:
     """Fresh noise for an old question would average out."""
     study = opted_in(federation, "average", STUDY)
-    question = asked_of(federation, study)
-    answers = {put(federation, study, question, PARTIES) for _ in range(5)}
+    question, group = asked_of(federation, study)
+    answers = {put(federation, study, question) for _ in range(5)}
     assert len(answers) == 1
     assert ledger(federation).n_releases("north", "average") == 1
     # Under another name it is another question, and is paid for: two runs are what was consented to.
-    assert put(federation, study, replace(question, run="second"), PARTIES).startswith("answer")
-    said = put(federation, study, replace(question, run="third"), PARTIES)
-    assert re.search(r"refusal .*would bring epsilon in this study to 3 .* over the limit of 2", said)
+    assert begin(federation, study, "average-second", group).startswith("begin")
+    assert put(federation, study, replace(question, run="average-second")).startswith("answer")
+    assert "agreed to 2 runs of study 'average', and as many have begun" in begin(federation, study, "third", group)
+    assert "no run 'third' has begun" in put(federation, study, replace(question, run="third"))
+    assert ledger(federation).n_releases("north", "average") == 2
 
 
-def asked_of(federation: Loopback, study: Study) -> Question:
-    """The first question of a real run, of which nothing else happens."""
-    line = Line(Headquarters(federation.headquarters))
+def asked_of(federation: Loopback, study: Study) -> tuple[Question, SumGroup]:
+    """The first question of a real run, of which nothing else happens, and the group with which it began."""
+    connection = BlockingConnection(CoordinatorFolder(federation.coordinator))
     try:
-        engine = NatsEngine(line, offer_of(study))
+        engine = NatsEngine(connection, offer_of(study))
         engine.gather(Wanted(asked=PARTIES, quorum=3, seconds=60))
-        parties = ConnectedFederation(engine, line.center(), study=study.name, run="first")
-        caught: list[bytes] = []
+        parties = Federation(engine, engine.center, study=study.name, run=f"{study.name}-first")
+        caught: list[tuple[RunStart, bytes]] = []
 
-        def catch(message: bytes, *_: object) -> dict[str, bytes]:
-            caught.append(message)
+        def catch(start: RunStart, message: bytes, *_: object) -> dict[str, Answer]:
+            caught.append((start, message))
             raise KeyboardInterrupt
 
-        engine.ask = catch  # type: ignore[method-assign]
+        engine.ask = catch  # type: ignore[assignment, method-assign]
         with pytest.raises(KeyboardInterrupt, match=r"^$"):
             method_of(study).fit(parties)
-        return Question.decode(caught[0])
+        start, message = caught[0]
+        return Question.decode(message), start.group
     finally:
-        line.close()
+        connection.close()
 
 
-def put(federation: Loopback, study: Study, question: Question, company: tuple[str, ...]) -> str:
-    """What north says to a question that is put to a company of the coordinator's choice."""
+def put(federation: Loopback, study: Study, question: Question) -> str:
+    """What north says to a question."""
     message = question.encode()
-    with Line(Headquarters(federation.headquarters)) as line:
-        post = Post(
-            kind=ASK,
-            bodies={"north": message},
-            reference=question_digest(message),
-            study=study.digest(),
-            run=question.run,
-            company=company,
-            seconds=60.0,
-        )
-        letter = line.send(post)["north"]
+    return said(federation, study, Request(
+        kind=ASK, bodies={"north": message}, reference=question_digest(message), run=question.run, seconds=60.0
+    ))  # fmt: skip
+
+
+def begin(federation: Loopback, study: Study, run: str, group: SumGroup) -> str:
+    """What north says to a run with a group of the coordinator's choice."""
+    return said(federation, study, Request(kind=BEGIN, bodies={"north": group.encode()}, run=run, seconds=60.0))
+
+
+def said(federation: Loopback, study: Study, request: Request) -> str:
+    with BlockingConnection(CoordinatorFolder(federation.coordinator)) as connection:
+        letter = connection.send(replace(request, study=study.digest()))["north"]
     return f"{letter.kind} {letter.body.decode(errors='replace')}"
 
 
-def test_a_sum_is_over_those_whom_the_owner_accepted_and_over_enough_of_them(federation: Loopback) -> None:
-    study = opted_in(federation, "company")
-    question = asked_of(federation, study)
-    assert "with 'puppet', whom its owner has not accepted" in put(federation, study, question, ("north", "puppet"))
-    assert "is not put to 'north'" in put(federation, study, question, ("south", "west"))
-    alone = put(federation, study, question, ("north",))
-    assert alone.startswith("refusal")
-    assert "its owner sees which in its log" in alone
-    why = str(ledger(federation).database.execute("SELECT text FROM log ORDER BY line DESC LIMIT 1").fetchone()[0])
-    assert "added up over 3 parties or more, and the question names 1" in why
-    assert ledger(federation).n_releases("north", "company") == 0
-    assert put(federation, study, question, PARTIES).startswith("answer")
+def test_a_run_is_with_those_whom_the_owner_accepted_and_with_enough_of_them(federation: Loopback) -> None:
+    study = opted_in(federation, "sum-group")
+    question, group = asked_of(federation, study)
+    sizes = dict(zip(group.names, group.sizes, strict=True))
+
+    def with_(names: tuple[str, ...], **changes: object) -> SumGroup:
+        chosen = {name: sizes.get(name, 70) for name in names}
+        made = SumGroup.of(chosen, quorum=len(names), signatures=group.signatures)
+        return replace(made, **changes)  # type: ignore[arg-type]
+
+    for words, other in {
+        "with 'puppet', whom its owner has not accepted": with_(("north", "puppet")),
+        "a group that party 'north' is not in": with_(("south", "west")),
+        "asks for 2 parties or more, and the run has 1": with_(("north",)),
+        "the size of 'south' is not the one that 'south' announced": with_(PARTIES, sizes=(120, 8, 50), n_records=178),
+        "the size of 'north' is not the one that 'north' announced": with_(PARTIES, signatures={}),
+        "go on with 2 of 3 parties, and the study with no fewer than 3": with_(PARTIES, quorum=2),
+        "began with another group or study": with_(("north", "south")),
+    }.items():
+        told = begin(federation, study, question.run if "began" in words else "other", other)
+        assert told.startswith("refusal"), words
+        assert words in told
+    assert begin(federation, study, question.run, group).startswith("begin")  # as it began
+    assert ledger(federation).n_releases("north", "sum-group") == 0
+    assert put(federation, study, question).startswith("answer")
 
 
 def test_a_party_that_others_have_not_accepted_is_left_out() -> None:
@@ -153,14 +167,15 @@ def test_a_party_that_others_have_not_accepted_is_left_out() -> None:
     assert left == {"d": "a, b did not accept it yet; let them opt in again"}
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_small_table_is_not_told_to_the_coordinator(federation: Loopback) -> None:
     study = opted_in(federation, "small", STUDY)
     path = federation.folder("north") / "party.toml"
     text = path.read_text()
     path.write_text(text.replace("min_records = 10", "min_records = 1000"))
     try:
-        with Line(Headquarters(federation.headquarters)) as line:
-            engine = NatsEngine(line, offer_of(study))
+        with BlockingConnection(CoordinatorFolder(federation.coordinator)) as connection:
+            engine = NatsEngine(connection, offer_of(study))
             absent = engine.gather(Wanted(asked=("north", "south"), quorum=1, seconds=0))
     finally:
         path.write_text(text)
@@ -171,35 +186,35 @@ def test_a_small_table_is_not_told_to_the_coordinator(federation: Loopback) -> N
 
 def test_what_the_study_did_not_say_is_refused(federation: Loopback) -> None:
     study = opted_in(federation, "more")
-    question = asked_of(federation, study)
+    question, _ = asked_of(federation, study)
     for words, change in {
-        "is not part of it": {"step": "pooled/sums"},
-        "the question has another; it is not the study's": {"arguments": {**question.arguments, "epsilon": 9.0}},
-        "counts on 0 colluders, and the study on 1 or more": {"arguments": {**question.arguments, "colluders": 0}},
-        "go on with 2 of 3 parties, and the study with no fewer than 3": {
-            "arguments": {**question.arguments, "quorum": 2}
-        },
+        "never asks step 'pooled/sums'": {"step": "pooled/sums"},
+        "agreed to was 'noisy-descent' in 'more'": {"method": "averaging"},
+        "the coordinator's plan is not the one that study 'more' entails": {"plan": "0" * 64},
+        "began with another group": {"group": "0" * 64},
+        "turn 7 is not the next": {"turn": 6},
+        "Iterate": {"values": {"theta": np.zeros(3), "epsilon": 9.0}},
     }.items():
-        said = put(federation, study, replace(question, **change), PARTIES)  # type: ignore[arg-type]
-        assert said.startswith("refusal")
-        assert words in said
+        told = put(federation, study, replace(question, **change))  # type: ignore[arg-type]
+        assert told.startswith("refusal"), words
+        assert words in told
     assert ledger(federation).n_releases("north", "more") == 0
-    with Line(Headquarters(federation.headquarters)) as line:
-        engine = NatsEngine(line, replace(offer_of(study), digest="0" * 64))
-        with pytest.raises(PolicyRefusal, match="has not opted into a study with digest"):
-            engine.ask(question.encode(), ["north"], ())
+    digest = study.digest()
+    federation.consent("north", study, state="out")
+    assert "its owner opted out of study 'more'" in put(federation, study, question)
+    assert digest == study.digest()
 
 
 def test_a_member_whose_keys_change_is_not_believed(federation: Loopback, tmp_path: Path) -> None:
-    headquarters = Headquarters(federation.headquarters)
-    members = headquarters.roster.members()
-    known = Acquaintances(tmp_path)
+    coordinator = CoordinatorFolder(federation.coordinator)
+    members = coordinator.roster.members()
+    known = KnownMembers(tmp_path)
     assert known.learn(decode_members(encode_members(members))) == members
     assert known.learn(members) == []
     other = replace(members[-1], letter_key=bytes(32))
     with pytest.raises(WireError, match=f"{other.name!r} is told of with other keys than those pinned"):
         known.learn([other])
-    assert set(Acquaintances(tmp_path).keys()) == set(PARTIES)
+    assert set(KnownMembers(tmp_path).keys()) == set(PARTIES)
     wait_for(lambda: (federation.folder("node-a") / "members.json").exists(), "the node's pins")
     for garbage in (b"", b"{}", b"[1]", b'[{"name": "x"}]'):
         with pytest.raises(WireError, match="does not say who belongs"):

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from tacit import wire
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.member.identity import Identity
 from tacit.federation.message import Question, question_digest
-from tacit.federation.net.headquarters import Headquarters
-from tacit.federation.net.identity import Identity
-from tacit.federation.net.letter import signed, write_letter
-from tacit.federation.net.link import Link
+from tacit.federation.nats.connection import Connection
+from tacit.federation.nats.letter import signed, write_letter
 from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
 
-from ..net.conftest import STUDY, Loopback, build, wait_for
-from ..net.test_federation import run
+from ..daemon.conftest import STUDY, Loopback, build, wait_for
+from ..daemon.test_federation import run
 
 N_MESSAGES = 10_000
 
@@ -38,8 +38,9 @@ def forgeries(study: Study, real: Identity) -> Iterator[bytes]:
     chance = random.Random(0)
     stranger = Identity("coordinator", "coordinator", b"s" * 32)
     body = Question(
-        study="trial", run="r", method="averaging", step="averaging/model", version=1, arguments={"epsilon": 1.0}
-    ).encode()
+        study="trial", run="r", method="averaging", step="averaging/model", version=2, group="0" * 64, plan="0" * 64,
+        turn=0, values=None,
+    ).encode()  # fmt: skip
     facts = {"study": study.digest(), "run": "r", "round": 1, "about": question_digest(body)}
 
     def genuine(recipient: str = "north", **changes: object) -> bytes:
@@ -72,20 +73,20 @@ def test_ten_thousand_forged_messages(federation: Loopback) -> None:
     study = Study.parse(STUDY)
     for name in ("north", "south"):
         federation.consent(name, study)
-    headquarters = Headquarters(federation.headquarters)
+    coordinator = CoordinatorFolder(federation.coordinator)
 
     async def flood() -> None:
-        link = Link(headquarters.address, headquarters.credential)  # a server that lets everything through
-        await link.open()
-        source = forgeries(study, headquarters.identity)
+        connection = Connection(coordinator.address, coordinator.credential)  # a server that lets everything through
+        await connection.open()
+        source = forgeries(study, coordinator.identity)
         targets = ("tacit.ask.north", "tacit.call.north", "tacit.study.x", "tacit.call.node-a", "tacit.event.north")
         for i in range(N_MESSAGES):
             target = targets[i % len(targets)]
-            await link.publish(target, next(source))
+            await connection.publish(target, next(source))
             if i % 500 == 0:
-                await link.flush()
-        await link.flush()
-        await link.close()
+                await connection.flush()
+        await connection.flush()
+        await connection.close()
 
     asyncio.run(flood())
     for name in ("north", "south"):

@@ -1,59 +1,119 @@
-"""Parties to ask, and a few steps to ask them."""
+"""Parties to ask, a few steps to ask them, and a method that asks whatever a test wants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.federation.agreement import Agreement, Ask, Terms
 from tacit.federation.federation import Federation
-from tacit.federation.reply import Disclosed, Noised, Public, Sealed
-from tacit.federation.step import step
+from tacit.federation.group import SizesTold, SumGroup
+from tacit.federation.guard import Guard
+from tacit.federation.message import Question
+from tacit.federation.reply import Disclosed, Noised, Sealed
+from tacit.federation.step import Step, step
+from tacit.methods.cohort import Cohort
 from tacit.privacy.event import Pure
-from tacit.privacy.noise import discrete_laplace
+from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.rand import Rng
 
 SCHEMA = Schema.of_arrays(2, ["0", "1"])
 
 
-@step("test/count", version=1)
-def count(table: Table, *, rng: Rng, epsilon: float) -> Noised:
-    noise = int(discrete_laplace(1 / epsilon, 1, rng=rng)[0])
-    return Noised({"count": table.n_records + noise}, Pure(epsilon=epsilon))
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    cohort: Cohort
+    epsilon: float
+    n_parties: int
 
 
-@step("test/sum", version=1)
-def addend(table: Table, *, rng: Rng, epsilon: float, n_parties: int) -> Sealed:
-    noise = discrete_laplace(1 / epsilon, 2, rng=rng)
-    return Sealed(np.array([table.n_records, 1]) + noise, Pure(epsilon=epsilon), n_parties)
+@dataclass(frozen=True, kw_only=True)
+class Shift:
+    by: float
 
 
-@step("test/public", version=1)
-def public(table: Table, *, rng: Rng, value: float) -> Public:
-    return Public({"twice": 2 * value})
+@step("test/count", version=1, plan=Plan)
+def count(table: Table, plan: Plan, *, rng: Rng) -> Noised:
+    noise = int(discrete_laplace(1 / plan.epsilon, 1, rng=rng)[0])
+    return Noised({"count": table.n_records + noise}, Pure(epsilon=plan.epsilon))
 
 
-@step("test/raw", version=1)
-def raw(table: Table, *, rng: Rng) -> Disclosed:
+@step("test/shifted", version=3, plan=Plan, values=Shift)
+def shifted(table: Table, plan: Plan, shift: Shift, *, rng: Rng) -> Noised:
+    noise = int(discrete_laplace(1 / plan.epsilon, 1, rng=rng)[0])
+    return Noised({"count": table.n_records + noise + shift.by}, Pure(epsilon=plan.epsilon))
+
+
+@step("test/sum", version=1, plan=Plan)
+def addend(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
+    noise = discrete_laplace(1 / plan.epsilon, 2, rng=rng)
+    return Sealed(np.array([table.n_records, 1]) + noise, Pure(epsilon=plan.epsilon), plan.n_parties)
+
+
+@step("test/raw", version=1, plan=Plan)
+def raw(table: Table, plan: Plan, *, rng: Rng) -> Disclosed:
     return Disclosed({"X": table.arrays()[0]}, "raw data, for a test")
 
 
 calls: list[str] = []
 
 
-@step("test/batched", version=1)
-def single(table: Table, *, rng: Rng) -> Public:
+@step("test/batched", version=1, plan=Plan)
+def single(table: Table, plan: Plan, *, rng: Rng) -> Noised:
     calls.append("single")
-    return Public({"one": 1})
+    return Noised({"one": 1}, Pure(epsilon=plan.epsilon))
 
 
 @single.batched
-def many(tables: list[Table], *, rngs: list[Rng]) -> list[Public]:
+def many(tables: list[Table], plan: Plan, *, rngs: list[Rng]) -> list[Noised]:
     calls.append("many")
-    return [Public({"one": 1}) for _ in tables]
+    return [Noised({"one": 1}, Pure(epsilon=plan.epsilon)) for _ in tables]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A method that asks these steps, in this order, each up to `times`."""
+
+    steps: tuple[Step, ...]
+    epsilon: float = 0.1
+    n_parties: int | None = None
+    times: int = 100
+    name: str = "m"
+    sizes_told: SizesTold = "each"
+    needs_everybody: bool = True
+
+    def terms(self, schema: Schema, group: SumGroup) -> Terms:
+        plan = Plan(
+            cohort=Cohort.of(schema, group, colluders=None),
+            epsilon=self.epsilon,
+            n_parties=group.n_parties if self.n_parties is None else self.n_parties,
+        )
+        return Terms(plan=plan, course=tuple(Ask(step=one, times=self.times) for one in self.steps))
+
+
+def agreement(*steps: Step, runs: int | None = None, **settings: object) -> Agreement:
+    """What a test's party agreed to."""
+    return Agreement(study="s", method=Probe(steps, **settings), digest="d", runs=runs)  # type: ignore[arg-type]
+
+
+def group_of(*guards: Guard) -> SumGroup:
+    return SumGroup.of({guard.name: guard.table.n_records for guard in guards}, quorum=len(guards))
+
+
+def question(
+    guard: Guard, agreed: Agreement, step: Step, *, run: str = "r", turn: int = 0, values: object = None
+) -> bytes:
+    terms = agreed.terms(guard.table.schema, group_of(guard))
+    return Question(
+        study="s", run=run, method="m", step=step.name, version=step.version, group=group_of(guard).digest,
+        plan=terms.digest, turn=turn,
+        values=step.encode_values(values),
+    ).encode()  # fmt: skip
 
 
 def table(n: int) -> Table:

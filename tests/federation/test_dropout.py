@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ import pytest
 
 from tacit import Averaging, Federation, FunctionalMechanism, NoisyDescent, Policy
 from tacit.errors import CenterError, QuorumLost, SettingError
-from tacit.federation.engine import InProcess
-from tacit.methods.averaging import local_model
+from tacit.federation.engine import InProcess, RunStart
+from tacit.federation.group import SumGroup
+from tacit.federation.message import Answer
+from tacit.methods.averaging.statistic import local_model
+from tacit.methods.cohort import Cohort
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 3)) / 3
@@ -25,8 +29,8 @@ class Unreliable(InProcess):
         self._guards = engine._guards
         self.lost, self.questions, self.asked = lost, questions, 0
 
-    def ask(self, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, bytes]:
-        answers = super().ask(message, parties, keys)
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
+        answers = super().ask(start, message, parties, keys)
         self.asked += 1
         if self.asked in self.questions:
             del answers[self.lost]
@@ -76,23 +80,26 @@ def test_a_missing_party_stops_a_run_whose_noise_counts_on_it() -> None:
 
 
 def test_the_center_opens_no_sum_that_the_noise_does_not_allow_for() -> None:
-    parties = federation(0, {1}).begin("averaging")
-    plan = vars(Averaging(epsilon=1.0).plan(parties)) | {"quorum": None}
-    plan.pop("grid", None)
-    engine = parties.engine
-    engine.questions = set()  # type: ignore[attr-defined]
-    digest, answers = parties._ask(local_model, None, plan)
+    parties = federation(0, set())
+    channel = parties.begin(Averaging(epsilon=1.0))
+    digest, answers = channel._ask(local_model, None)
     envelopes = {name: answer.value["envelopes"] for name, answer in answers.items() if name != "party2"}
     with pytest.raises(CenterError, match="a sum over 4 parties be opened; 3 are in it"):
         parties.center.open_sum(digest, envelopes)  # type: ignore[arg-type]
 
 
 def test_noise_allows_for_parties_that_may_be_missing() -> None:
-    plans = [Averaging(epsilon=1.0).plan(federation(dropouts, set())) for dropouts in (0, 1, 2)]
+    group = SumGroup.of(federation(0, set()).sizes, quorum=4)
+    schema = federation(0, set()).schema
+
+    def plan(quorum: int, colluders: int | None = None) -> Any:
+        return Averaging(epsilon=1.0).plan(Cohort.of(schema, replace(group, quorum=quorum), colluders=colluders))
+
+    plans = [plan(quorum) for quorum in (4, 3, 2)]
     noise = [plan.grid.noise_std for plan in plans]
     assert noise[0] < noise[1] < noise[2]
     assert [plan.grid.total.honest for plan in plans] == [3, 2, 1]
     with pytest.raises(SettingError, match="colluders = 1 among 1 parties leaves nobody honest"):
-        Averaging(epsilon=1.0, colluders=1).plan(federation(3, set()))
+        plan(1, colluders=1)
     with pytest.raises(SettingError, match="dropouts = 4 of 4 parties leaves nobody"):
-        Averaging(epsilon=1.0).plan(federation(4, set()))
+        Averaging(epsilon=1.0).fit(federation(4, set()))

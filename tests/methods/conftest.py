@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from tacit import Federation, Policy
-from tacit.methods import METHODS
+from tacit import Federation, Policy, Schema
+from tacit.federation.agreement import Terms
+from tacit.federation.channel import Channel
+from tacit.federation.group import SumGroup
+from tacit.methods import METHODS, Method
+from tacit.methods.cohort import Cohort
 
 EVERYTHING = Policy(not_private=list(METHODS))
 
@@ -30,3 +35,17 @@ def federation() -> Callable[..., Federation]:
         return Federation.split(X, y, **settings)
 
     return make
+
+
+def cohort_of(*sizes: int, d: int = 2, classes: int = 2, colluders: int | None = None, constant: float = 1.0) -> Cohort:
+    """A cohort of parties with so many records each, with rows of norm at most 1."""
+    schema = Schema.of_arrays(d, list(range(classes)), norm_bound=1.0)
+    group = SumGroup.of({f"p{i}": size for i, size in enumerate(sizes)}, quorum=len(sizes))
+    return Cohort.of(schema, group, colluders=colluders, constant=constant)
+
+
+def derived(model: Method, channel: Channel) -> Terms:
+    """What a party works out from the study's settings and from the sum group, as it travels."""
+    group = SumGroup.decode(channel._start.group.encode())
+    terms: Terms = clone(model).terms(channel.schema, group)
+    return terms

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import RunError
-from tacit.models.certificate import Point, _largest_eigenvalue, certify, rounding_errors
+from tacit.models.certificate import FitPoint, _largest_eigenvalue, certify, rounding_errors
 from tacit.models.solver import Problem, fit
 
 mpmath.mp.dps = 40
@@ -111,7 +111,7 @@ def point_at(X, y, theta, problem):
         C, k = theta.shape
         H = H + np.kron(np.ones((C, C)), np.eye(k))
     constant = [] if problem.intercept == "none" else [problem.constant]
-    return Point(
+    return FitPoint(
         theta=theta,
         gradient=sums.gradient + problem.penalty * theta,
         curvature=H,

@@ -106,7 +106,7 @@ def test_initial_weights_depend_on_the_public_seed_alone() -> None:
 
 @pytest.mark.parametrize("hidden", [(0,), (1.5,), (True,), "50", (9000,), (2,) * 9])
 def test_layers_that_make_no_network_are_named(hidden: Any) -> None:
-    with pytest.raises(SettingError, match="layers = "):
+    with pytest.raises(SettingError, match="hidden_layer_sizes = "):
         network(hidden=hidden)
 
 
@@ -239,15 +239,15 @@ class NoTorch:
 sys.meta_path.insert(0, NoTorch())
 import numpy as np
 from tacit.errors import SettingError
-from tacit.methods.ternary_descent import TernaryDescent
+from tacit.methods.ternary.method import TernaryDescent
 from tacit import Federation
 from tacit.models.network import register_module
 X = np.random.default_rng(0).normal(size=(60, 2))
 parties = Federation.split(X, (X[:, 0] > 0).astype(int), n_parties=2, norm_bound=1.0)
-TernaryDescent(rounds=1, q=0.5, layers=(3,)).fit(parties)
+TernaryDescent(rounds=1, batch=0.5, hidden_layer_sizes=(3,)).fit(parties)
 register_module("any", lambda n_features, n_classes: None)
 try:
-    TernaryDescent(rounds=1, q=0.5, module="any").fit(parties)
+    TernaryDescent(rounds=1, batch=0.5, module="any").fit(parties)
 except SettingError as error:
     print(error)
 """

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tacit.errors import SettingError
-from tacit.privacy.accounting import delta_of, epsilon_of, guarantee_of
+from tacit.privacy.accounting import epsilon_of, guarantee_of
 from tacit.privacy.event import Approximate, Composed, Event, Gaussian, NotPrivate, Pure, Repeated, from_json, to_json
 
 ONE = Approximate(epsilon=0.5, delta=1e-7)
@@ -19,8 +19,6 @@ def test_it_costs_what_it_says_and_nothing_less_is_promised() -> None:
     assert epsilon_of(ONE, 1e-7) >= 0.5
     assert epsilon_of(ONE, 0.99e-7) == math.inf
     assert epsilon_of(ONE, 0.0) == math.inf
-    assert delta_of(ONE, 0.5) == pytest.approx(1e-7, rel=1e-6)
-    assert delta_of(ONE, 0.5) >= 1e-7
 
 
 def test_epsilons_and_deltas_add_up() -> None:
@@ -39,12 +37,12 @@ def test_many_compose_as_well_as_pure_ones_but_for_their_deltas() -> None:
     assert epsilon_of(many, 3.9e-7) == math.inf
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 0.5, 1.0, 2.0])
-def test_with_randomised_response_the_promise_is_met_and_not_far_off(epsilon: float) -> None:
+@pytest.mark.parametrize("delta", [1e-7, 1e-6, 1e-4])
+def test_with_randomised_response_the_promise_is_met(delta: float) -> None:
     """The exact delta of the worst mechanism: delta + (1 - delta) (p - exp(epsilon) (1 - p))_+."""
     p = 1 / (1 + math.exp(-ONE.epsilon))
-    exact = ONE.delta + (1 - ONE.delta) * max(0.0, p - math.exp(epsilon) * (1 - p))
-    assert exact <= delta_of(ONE, epsilon) <= exact * (1 + 1e-5)
+    exact = ONE.delta + (1 - ONE.delta) * max(0.0, p - math.exp(epsilon_of(ONE, delta)) * (1 - p))
+    assert exact <= delta
 
 
 @pytest.mark.parametrize("rest", [Gaussian(noise_multiplier=4.0), Pure(epsilon=0.1), NotPrivate(why="test")])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import SettingError
-from tacit.privacy.accounting import noise_multiplier_for
 from tacit.privacy.audit import audit_outcomes
+from tacit.privacy.gaussian import gaussian_mu
 
 
 def laplace(chance: np.random.Generator, shift: float, scale: float, n: int) -> np.ndarray:
@@ -36,7 +36,7 @@ def test_what_keeps_its_promise_is_rarely_found_to_break_it() -> None:
 def test_half_the_noise_is_caught_pure_and_gaussian() -> None:
     chance = np.random.default_rng(3)
     assert audit_outcomes(laplace(chance, 0, 0.5, 4000), laplace(chance, 1, 0.5, 4000)).epsilon > 1.0
-    half = noise_multiplier_for(1.0, 0.01, kind="gaussian") / 2
+    half = 1 / gaussian_mu(1.0, 0.01) / 2
     found = audit_outcomes(chance.normal(0, half, 8000), chance.normal(1, half, 8000), delta=0.01)
     assert found.epsilon > 1.0
     right = audit_outcomes(chance.normal(0, 2 * half, 8000), chance.normal(1, 2 * half, 8000), delta=0.01)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.privacy.guarantee import Guarantee
-from tacit.report import INTERCEPT, CoefficientRow, FitFacts, Metrics, PartyFacts, RunFacts, Traffic, evaluate
+from tacit.report import INTERCEPT, CoefficientRow, FitFacts, Metrics, PartyFacts, RunFacts, TrafficFacts, evaluate
 
 HEADINGS = {
     "Parties": "four hospitals, each with its own records; a coordinator that sees sums only",
@@ -56,7 +56,7 @@ def exact_facts() -> RunFacts:
         target="disease",
         parties=parties,
         guarantee=None,
-        traffic=Traffic(rounds=9, messages=36, bytes_up=36_864, bytes_down=9_216),
+        traffic=TrafficFacts(rounds=9, messages=36, bytes_up=36_864, bytes_down=9_216),
         seconds=1.53,
         coefficients=(
             coefficient(INTERCEPT, -1.234, 0.301),

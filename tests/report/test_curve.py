@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from tacit.report.curve import Point, audit_plot, curve_plot
+from tacit.report.curve import CurvePoint, audit_plot, curve_plot
 
 
 def test_curves_are_one_svg_with_a_description_and_readable_ticks() -> None:
-    curves = {"a <b>": [Point(0.1, 0.3, 0.01), Point(1.0, 0.2, 0.01)], "c": [Point(0.1, 0.4, 0.0)]}
+    curves = {"a <b>": [CurvePoint(0.1, 0.3, 0.01), CurvePoint(1.0, 0.2, 0.01)], "c": [CurvePoint(0.1, 0.4, 0.0)]}
     svg = curve_plot(curves, quantity="test error", lines={"plain fit": 0.1}, figure_id="x")
     ElementTree.fromstring(svg)
     assert "a &lt;b&gt;: 0.3 at 0.1" in svg

@@ -245,7 +245,7 @@ def test_a_failed_write_leaves_what_was_there(report: Report, tmp_path: Path, mo
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tacit.report.document.os.fsync", full)
+    monkeypatch.setattr("tacit.storage.os.fsync", full)
     with pytest.raises(SettingError, match=r"a\.txt' cannot be written \(No space left on device\)"):
         report.save(path)
     assert path.read_text() == "before"

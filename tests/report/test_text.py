@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-import io
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from rich.console import Console
-
 from tacit.report import CoefficientRow, Metrics, Report, RunFacts
-from tacit.report.grid import spending_grid
 from tacit.report.text import (
     display_width,
-    rich_table,
     spending_text,
     summary_text,
     traffic_text,
@@ -148,12 +142,3 @@ def test_the_whole_text_has_every_part(exact_facts: RunFacts, metrics: Metrics) 
         "Settings",
     ]
     assert [text.index(title) for title in titles] == sorted(text.index(title) for title in titles)
-
-
-def test_a_terminal_table_reads_no_markup(private_facts: RunFacts) -> None:
-    facts = replace(private_facts, parties=(replace(private_facts.parties[0], name="[red]x[/red]", epsilon=math.inf),))
-    out = io.StringIO()
-    Console(file=out, width=120, color_system=None, force_terminal=False).print(rich_table(spending_grid(facts)))
-    assert "[red]x[/red]" in out.getvalue()
-    assert "NOT PRIVATE" in out.getvalue()
-    assert "\x1b" not in out.getvalue()

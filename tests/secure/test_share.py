@@ -1,4 +1,4 @@
-"""Shares: any two nodes join to the number, one node's pair says nothing, and a mismatch is noticed."""
+"""Shares: any two nodes hold the number, one node's pair says nothing, and a mismatch is noticed."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from scipy import stats
 
 from tacit.errors import CenterError
 from tacit.rand import Rng
-from tacit.secure.share import SEED_BYTES, Shared, Words, add, expand, join, join_all, join_real, split
+from tacit.secure.share import SEED_BYTES, Shared, Words, add, expand, join_all, join_real, split
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 
 
-def words_of(x: npt.NDArray[np.int64], rng: Rng, n_nodes: int = 3) -> list[Words]:
-    return [expand(parts, x.size) for parts in split(x, rng=rng, n_nodes=n_nodes)]
+def words_of(x: npt.NDArray[np.int64], rng: Rng) -> list[Words]:
+    return [expand(parts, x.size) for parts in split(x, rng=rng)]
 
 
 @settings(deadline=None)  # a loaded machine is no fault
 @given(st.lists(int64, min_size=1, max_size=8))
-def test_any_two_nodes_join_to_the_number(numbers: list[int]) -> None:
+def test_any_two_nodes_hold_all_parts_of_the_number(numbers: list[int]) -> None:
     x = np.array(numbers, dtype=np.int64)
     pairs = words_of(x, Rng.seeded(1))
     for p in range(3):
-        np.testing.assert_array_equal(join(p, pairs[p], pairs[(p + 1) % 3]), x)
+        one, following = pairs[p], pairs[(p + 1) % 3]
+        total = add(add(one[0], one[1]), following[1])
+        np.testing.assert_array_equal(total[:, 0].view(np.int64), x)
+        np.testing.assert_array_equal(total[:, 1].view(np.int64), x >> 63)
 
 
 @settings(deadline=None)  # a loaded machine is no fault
@@ -39,10 +42,10 @@ def test_pairs_add_up_like_the_numbers(numbers: list[int]) -> None:
         totals = [add(a, b) for a, b in zip(totals, pairs, strict=True)]
     expected = sum(numbers)
     if -(2**63) <= expected < 2**63:
-        assert join(1, totals[1], totals[2])[0] == expected
+        assert join_all(totals)[0] == expected
     else:
         with pytest.raises(CenterError, match="too large"):
-            join(1, totals[1], totals[2])
+            join_all(totals)
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 2**62])
@@ -58,25 +61,27 @@ def test_one_nodes_pair_is_uniform_whatever_the_number(number: int) -> None:
 def test_a_node_that_altered_its_share_is_noticed() -> None:
     pairs = words_of(np.arange(5, dtype=np.int64), Rng.seeded(3))
     pairs[1][0, 0, 0] += np.uint64(1)
-    with pytest.raises(CenterError, match="different values of the same share"):
-        join(0, pairs[0], pairs[1])
     with pytest.raises(CenterError, match="nodes 0 and 1 hold different values"):
         join_all(pairs)
 
 
 @settings(deadline=None)  # a loaded machine is no fault
-@given(st.lists(int64, min_size=1, max_size=8), st.sampled_from([2, 3]))
-def test_all_nodes_join_to_the_number(numbers: list[int], n_nodes: int) -> None:
+@given(st.lists(int64, min_size=1, max_size=8))
+def test_all_nodes_join_to_the_number(numbers: list[int]) -> None:
     x = np.array(numbers, dtype=np.int64)
-    np.testing.assert_array_equal(join_all(words_of(x, Rng.seeded(4), n_nodes)), x)
+    np.testing.assert_array_equal(join_all(words_of(x, Rng.seeded(4))), x)
+
+
+def test_shares_of_two_nodes_are_not_joined() -> None:
+    with pytest.raises(CenterError, match="a center has 3 nodes; shares of 2 came"):
+        join_all(words_of(np.arange(3, dtype=np.int64), Rng.seeded(4))[:2])
 
 
 def test_only_the_last_part_travels_in_full() -> None:
     x = np.arange(1000, dtype=np.int64)
-    for n_nodes, expected in ((3, [2, 1, 1]), (2, [1, 0])):
-        dealt = split(x, rng=Rng.seeded(5), n_nodes=n_nodes)
-        assert [sum(isinstance(part, bytes) for part in parts) for parts in dealt] == expected
-        assert all(len(part) == SEED_BYTES for parts in dealt for part in parts if isinstance(part, bytes))
+    dealt = split(x, rng=Rng.seeded(5))
+    assert [sum(isinstance(part, bytes) for part in parts) for parts in dealt] == [2, 1, 1]
+    assert all(len(part) == SEED_BYTES for parts in dealt for part in parts if isinstance(part, bytes))
 
 
 def test_real_numbers_are_whole_numbers_of_a_small_unit() -> None:

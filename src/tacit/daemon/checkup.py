@@ -9,21 +9,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tacit.daemon.consent import FILE as CONSENT_FILE
-from tacit.daemon.consent import Consents
-from tacit.daemon.party_file import LEDGER, PartyFile
+from tacit.daemon.party.consent import FILE as CONSENT_FILE
+from tacit.daemon.party.consent import Consents
+from tacit.daemon.party.settings import LEDGER, PartyFile
 from tacit.data.schema import Schema
 from tacit.errors import TacitError
 from tacit.federation.log import Log
-from tacit.federation.net import subject
-from tacit.federation.net.certificate import AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE, days_left
-from tacit.federation.net.headquarters import Headquarters
-from tacit.federation.net.identity import SECRET_FILE, Role
-from tacit.federation.net.letter import MAX_SKEW, read_letter
-from tacit.federation.net.link import Link
-from tacit.federation.net.place import Place
-from tacit.federation.net.server import find_server
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.member.folder import MemberFolder
+from tacit.federation.member.identity import SECRET_FILE, Role
+from tacit.federation.nats import subject
+from tacit.federation.nats.connection import Connection
+from tacit.federation.nats.kind import CLOCK_TIME
+from tacit.federation.nats.letter import MAX_SKEW, read_letter
+from tacit.federation.nats.server import find_server
 from tacit.privacy.ledger import Ledger
+from tacit.secure.certificate import AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE, days_left
 from tacit.secure.share import N_NODES
 
 _LEAST_DISK = 1 << 30
@@ -31,7 +32,7 @@ _SOON_DAYS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class CheckResult:
     """One thing that was looked at."""
 
     what: str
@@ -39,127 +40,131 @@ class Finding:
     told: str
 
 
-async def check_member(folder: Path, role: Role) -> list[Finding]:
+async def check_member(path: Path, role: Role) -> list[CheckResult]:
     """A party or a center node."""
-    findings = [_try("keys", lambda: _keys(folder, role)), _disk(folder)]
+    results = [_try("keys", lambda: _keys(path, role)), _disk(path)]
     try:
-        place = Place.load(folder, role)
+        folder = MemberFolder.load(path, role)
     except TacitError:
-        return findings
-    findings += await _connection(place)
-    findings.append(
-        Finding(
+        return results
+    results += await _connection(folder)
+    results.append(
+        CheckResult(
             what="center",
-            is_well=role == "center" or len(place.pinned.center) == N_NODES,
-            told=f"{len(place.pinned.center)} of {N_NODES} nodes' keys are pinned"
-            + ("" if len(place.pinned.center) == N_NODES or role == "center" else "; no sum can be sealed: join again"),
+            is_well=role == "center" or len(folder.pinned.center) == N_NODES,
+            told=f"{len(folder.pinned.center)} of {N_NODES} nodes' keys are pinned"
+            + (
+                "" if len(folder.pinned.center) == N_NODES or role == "center" else "; no sum can be sealed: join again"
+            ),
         )
     )
     if role == "party":
-        findings += _party(place)
-    return findings
+        results += _party(folder)
+    return results
 
 
-async def check_coordinator(folder: Path) -> list[Finding]:
+async def check_coordinator(folder: Path) -> list[CheckResult]:
     """The coordinator."""
-    findings = [
+    results = [
         _try("keys", lambda: _keys(folder, "coordinator")),
         _try("program", find_server),
         _disk(folder),
         *(_certificate(folder / name) for name in (AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE)),
     ]
     try:
-        headquarters = Headquarters(folder)
+        coordinator = CoordinatorFolder(folder)
     except TacitError:
-        return findings
-    nodes, parties = headquarters.roster.members("center"), headquarters.roster.members("party")
+        return results
+    nodes, parties = coordinator.roster.members("center"), coordinator.roster.members("party")
     told = f"{len(parties)} parties, {len(nodes)} of {N_NODES} center nodes"
-    findings.append(Finding(what="members", is_well=len(nodes) == N_NODES and bool(parties), told=told))
-    link = Link(headquarters.address, headquarters.credential)
+    results.append(CheckResult(what="members", is_well=len(nodes) == N_NODES and bool(parties), told=told))
+    connection = Connection(coordinator.address, coordinator.credential)
     try:
-        await link.open(seconds=3.0)
-        info = await link.client.jetstream().streams_info()
+        await connection.open(seconds=3.0)
+        info = await connection.client.jetstream().streams_info()
         kept = {stream.config.name for stream in info} >= {stream.name for stream in subject.STREAMS}
-        findings.append(Finding(what="connection", is_well=True, told=headquarters.address.url))
-        findings.append(
-            Finding(
+        results.append(CheckResult(what="connection", is_well=True, told=coordinator.address.url))
+        results.append(
+            CheckResult(
                 what="storage",
                 is_well=kept,
                 told="questions, answers and studies are kept" if kept else "start `tacit coordinator serve` once",
             )
         )
     except TacitError as error:
-        findings.append(Finding(what="connection", is_well=False, told=str(error)))
+        results.append(CheckResult(what="connection", is_well=False, told=str(error)))
     finally:
-        await link.close()
-        headquarters.close()
-    return findings
+        await connection.close()
+        coordinator.close()
+    return results
 
 
-async def _connection(place: Place) -> list[Finding]:
-    link = Link(place.pinned.address, place.credential)
-    name = place.identity.name
+async def _connection(folder: MemberFolder) -> list[CheckResult]:
+    connection = Connection(folder.pinned.address, folder.credential)
+    name = folder.identity.name
     try:
-        await link.open(seconds=3.0)
+        await connection.open(seconds=3.0)
     except TacitError as error:
-        return [Finding(what="connection", is_well=False, told=str(error))]
+        return [CheckResult(what="connection", is_well=False, told=str(error))]
     try:
-        findings = [Finding(what="connection", is_well=True, told=place.pinned.address.url)]
-        findings.append(await _certificate_left(link))
-        findings.append(await _permissions(link, name))
-        findings.append(await _clock(link, place))
-        return findings
+        results = [CheckResult(what="connection", is_well=True, told=folder.pinned.address.url)]
+        results.append(await _certificate_left(connection))
+        results.append(await _permissions(connection, name))
+        results.append(await _clock(connection, folder))
+        return results
     finally:
-        await link.close()
+        await connection.close()
 
 
-async def _permissions(link: Link, name: str) -> Finding:
+async def _permissions(connection: Connection, name: str) -> CheckResult:
     """Somebody else's subject must be refused by the server."""
-    refused = await link.is_refused("tacit.ask.nobody-but-the-owner-of-this-name")
+    refused = await connection.is_refused("tacit.ask.nobody-but-the-owner-of-this-name")
     told = f"{name} hears its own subjects only" if refused else (
         "the server lets this key hear other parties' questions; its configuration is not Tacit's members.conf"
     )  # fmt: skip
-    return Finding(what="permissions", is_well=refused, told=told)
+    return CheckResult(what="permissions", is_well=refused, told=told)
 
 
-async def _clock(link: Link, place: Place) -> Finding:
+async def _clock(connection: Connection, folder: MemberFolder) -> CheckResult:
     """Compare this clock with the coordinator's."""
-    name = place.identity.name
+    name = folder.identity.name
     try:
-        reply = await link.request(subject.CLOCK, name.encode(), seconds=3.0)
-        letter = read_letter(bytes(reply.data), sender=place.pinned.coordinator, recipient=name, kinds=("clock",))
+        reply = await connection.request(subject.CLOCK, name.encode(), seconds=3.0)
+        letter = read_letter(bytes(reply.data), sender=folder.pinned.coordinator, recipient=name, kinds=(CLOCK_TIME,))
     except TacitError:
-        return Finding(what="clock", is_well=False, told="the coordinator does not answer; is its daemon running?")
+        return CheckResult(what="clock", is_well=False, told="the coordinator does not answer; is its daemon running?")
     difference = time.time() - letter.time
     well = abs(difference) < MAX_SKEW / 2
     told = f"{difference:+.1f} s from the coordinator's"
-    return Finding(what="clock", is_well=well, told=told if well else f"{told}; set both clocks (NTP)")
+    return CheckResult(what="clock", is_well=well, told=told if well else f"{told}; set both clocks (NTP)")
 
 
-async def _certificate_left(link: Link) -> Finding:
-    days = link.certificate_days()
+async def _certificate_left(connection: Connection) -> CheckResult:
+    days = connection.certificate_days()
     well = days is None or days > _SOON_DAYS
     told = "valid" if days is None else f"the server's is valid for {days:.0f} more days"
-    return Finding(what="certificate", is_well=well, told=told + ("" if well else "; the coordinator must renew it"))
+    return CheckResult(
+        what="certificate", is_well=well, told=told + ("" if well else "; the coordinator must renew it")
+    )
 
 
-def _party(place: Place) -> list[Finding]:
-    findings = [_try("party.toml", lambda: _party_file(place.folder)), _try("log", lambda: _log(place))]
+def _party(folder: MemberFolder) -> list[CheckResult]:
+    results = [_try("party.toml", lambda: _party_file(folder.path)), _try("log", lambda: _log(folder))]
     try:
-        file = PartyFile.read(place.folder)
-        consents = Consents(place.folder / CONSENT_FILE)
+        file = PartyFile.read(folder.path)
+        consents = Consents(folder.path / CONSENT_FILE)
     except TacitError:
-        return findings
-    studies = [known for known in consents.all() if known.state == "in"]
+        return results
+    studies = [offered for offered in consents.all() if offered.state == "in"]
     if not studies:
         told = "no study was opted into, so the table was not looked at"
-        findings.append(Finding(what="data", is_well=True, told=told))
-    for known in studies:
-        study = known.read()
+        results.append(CheckResult(what="data", is_well=True, told=told))
+    for offered in studies:
+        study = offered.read()
         told = f"the table fits {study.name!r}"
-        findings.append(_try("data", partial(_read_table, file, study.schema, told)))
+        results.append(_try("data", partial(_read_table, file, study.schema, told)))
     consents.close()
-    return findings
+    return results
 
 
 def _read_table(file: PartyFile, schema: Schema, told: str) -> str:
@@ -172,48 +177,50 @@ def _party_file(folder: Path) -> str:
     return "reads well"
 
 
-def _log(place: Place) -> str:
-    ledger = Ledger(place.folder / LEDGER)
+def _log(folder: MemberFolder) -> str:
+    ledger = Ledger(folder.path / LEDGER)
     try:
-        return f"{Log(ledger, place.identity.name).verify()} lines, whole and in order"
+        return f"{Log(ledger, folder.identity.name).verify()} lines, whole and in order"
     finally:
         ledger.close()
 
 
 def _keys(folder: Path, role: Role) -> str:
     if role == "coordinator":
-        Headquarters(folder).close()
+        CoordinatorFolder(folder).close()
     else:
-        Place.load(folder, role)
+        MemberFolder.load(folder, role)
     mode = (folder / SECRET_FILE).stat().st_mode & 0o077
     if mode:
         return f"readable, but others may read {SECRET_FILE} too: chmod 600 it"
     return "readable by its owner alone"
 
 
-def _certificate(path: Path) -> Finding:
+def _certificate(path: Path) -> CheckResult:
     try:
         days = days_left(path)
     except TacitError as error:
-        return Finding(what="certificate", is_well=False, told=str(error))
+        return CheckResult(what="certificate", is_well=False, told=str(error))
     told = f"{path.name} is valid for {days:.0f} more days" if days > 0 else f"{path.name} has expired"
-    return Finding(
+    return CheckResult(
         what="certificate",
         is_well=days > _SOON_DAYS,
         told=told if days > _SOON_DAYS else f"{told}; run `tacit coordinator renew`",
     )
 
 
-def _disk(folder: Path) -> Finding:
+def _disk(folder: Path) -> CheckResult:
     free = shutil.disk_usage(folder).free
     well = free > _LEAST_DISK
     told = f"{free / (1 << 30):.1f} GB free"
-    return Finding(what="disk", is_well=well, told=told if well else f"{told}; a ledger that is full answers nothing")
+    return CheckResult(
+        what="disk", is_well=well, told=told if well else f"{told}; a ledger that is full answers nothing"
+    )
 
 
-def _try(what: str, look: Callable[[], str]) -> Finding:
+def _try(what: str, look: Callable[[], str]) -> CheckResult:
     try:
         told = look()
     except TacitError as error:
-        return Finding(what=what, is_well=False, told=str(error))
-    return Finding(what=what, is_well="chmod" not in told, told=told)
+        return CheckResult(what=what, is_well=False, told=str(error))
+    return CheckResult(what=what, is_well="chmod" not in told, told=told)

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tacit.data.feature import Binary, Categorical, Feature, Numeric, Target
-from tacit.data.finding import Finding
+from tacit.data.finding import ColumnFinding
 from tacit.data.label import BLANKS, MISSING_TEXT, normal
 
 Floats = NDArray[np.float64]
@@ -34,14 +34,14 @@ def code_column(feature: Feature | Target, values: NDArray[Any]) -> tuple[Floats
             return _code_labels(values, feature.codes, None)
 
 
-def finding_of(feature: Feature | Target, codes: Floats, unreadable: NDArray[np.bool_], distinct: int) -> Finding:
+def finding_of(feature: Feature | Target, codes: Floats, unreadable: NDArray[np.bool_], distinct: int) -> ColumnFinding:
     """Count what is unusual in one coded column."""
     n_unreadable = int(np.count_nonzero(unreadable))
     outside = 0
     if isinstance(feature, Numeric) and feature.bounds is not None:
         low, high = feature.bounds
         outside = int(np.count_nonzero(codes < low) + np.count_nonzero(codes > high))
-    return Finding(
+    return ColumnFinding(
         missing=int(np.count_nonzero(np.isnan(codes))) - n_unreadable,
         unreadable=n_unreadable,
         distinct=distinct if n_unreadable else 0,

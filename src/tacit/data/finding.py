@@ -13,7 +13,7 @@ from tacit.errors import DataError
 
 
 @dataclass(frozen=True)
-class Finding:
+class ColumnFinding:
     """Counts of what is unusual in one column."""
 
     missing: int = 0
@@ -23,7 +23,7 @@ class Finding:
 
 
 def check_findings(
-    features: Sequence[Feature], target: Target | None, findings: Mapping[str, Finding], where: str
+    features: Sequence[Feature], target: Target | None, findings: Mapping[str, ColumnFinding], where: str
 ) -> None:
     """Raise one DataError that names every column that does not fit, how often, and the ways out."""
     problems: list[str] = []
@@ -51,7 +51,7 @@ def check_columns(needed: Sequence[str], ignored: Sequence[str], found: Sequence
         raise DataError(f"{where} does not fit the schema:\n" + "\n".join(f"- {problem}" for problem in problems))
 
 
-def _feature_problems(feature: Feature, found: Finding) -> list[str]:
+def _feature_problems(feature: Feature, found: ColumnFinding) -> list[str]:
     problems = []
     if found.missing and feature.missing == "error":
         rules = (
@@ -76,7 +76,7 @@ def _feature_problems(feature: Feature, found: Finding) -> list[str]:
     return problems
 
 
-def _target_problems(target: Target, found: Finding) -> list[str]:
+def _target_problems(target: Target, found: ColumnFinding) -> list[str]:
     problems = []
     if found.missing:
         problems.append(f"target {target.name!r}: {found.missing} missing labels; remove those records or label them")

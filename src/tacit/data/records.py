@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.data.encoding import Floats, Ints
 from tacit.data.feature import Feature, Target
-from tacit.data.finding import Finding, check_columns, check_findings
+from tacit.data.finding import ColumnFinding, check_columns, check_findings
 from tacit.data.schema import Schema
 from tacit.data.source import Source, no_records_in_errors
 from tacit.data.sql import code_expression, finding_expressions, kept_condition, text_of
@@ -96,7 +96,7 @@ class CodedRecords:
         for position, item in enumerate(self._items):
             missing, unreadable, outside = found[3 * position : 3 * position + 3]
             distinct = self._distinct(item) if unreadable else 0
-            findings[item.name] = Finding(missing, unreadable, distinct, outside)
+            findings[item.name] = ColumnFinding(missing, unreadable, distinct, outside)
         check_findings(self._schema.features, self._schema.target, findings, self._source.name)
         return Facts(
             n_records=n_kept,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.data.coding import code_column, finding_of
 from tacit.data.encoding import Encoded, Floats, Ints, Layout, clip_rows
 from tacit.data.feature import Binary, Categorical, Coding, Feature, Numeric, Target
-from tacit.data.finding import Finding, check_findings
+from tacit.data.finding import ColumnFinding, check_findings
 from tacit.data.form import schema_from_dict, schema_to_dict
 from tacit.data.label import normal
 from tacit.errors import DataError, SchemaError
@@ -88,10 +89,10 @@ class Schema:
         feature_names: Sequence[str] | None = None,
     ) -> Schema:
         """The schema of plain arrays: numbers without bounds, named x0, x1, ... unless names are given."""
-        names = [f"x{j}" for j in range(n_features)] if feature_names is None else list(feature_names)
+        names = list(_array_names(n_features) if feature_names is None else feature_names)
         if len(names) != n_features:
             raise SchemaError(f"feature_names has {len(names)} names for n_features={n_features}; give one for each")
-        target = "y" if "y" not in names else "target"
+        target = next(free for free in _target_names() if free not in names)
         labels = tuple(label if isinstance(label, str) else normal(label) for label in classes)
         return cls(tuple(Numeric(name) for name in names), Target(target, labels), norm_bound)
 
@@ -99,6 +100,11 @@ class Schema:
     def feature_names(self) -> tuple[str, ...]:
         """The names of the features, as a file has them."""
         return tuple(feature.name for feature in self.features)
+
+    @property
+    def has_own_names(self) -> bool:
+        """Whether the features have other names than those that `of_arrays` makes up."""
+        return self.feature_names != _array_names(len(self.features))
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
@@ -152,10 +158,12 @@ class Schema:
     def encode_features(self, columns: Mapping[str, NDArray[Any]], where: str = "the table") -> Floats:
         """Encode records without labels, for prediction: one row for each record.
 
-        A missing value in a feature with missing="drop" is an error here, for a record to predict cannot be dropped.
+        A missing value in a feature with missing="drop" is an error here, for a record to predict cannot be dropped. An
+        error names the row and column of the first value that does not fit: these are the caller's own records.
         """
         V, unreadable, distinct = self._codes(self.features, columns, where)
         findings = self._findings(self.features, V, unreadable, distinct)
+        where += self._first_fault(V, unreadable)
         check_findings(self.features, None, findings, where)
         gone = {f.name: findings[f.name].missing for f in self.features if f.missing == "drop"}
         if any(gone.values()):
@@ -198,8 +206,16 @@ class Schema:
 
     def _findings(
         self, wanted: Sequence[Feature | Target], V: Floats, unreadable: NDArray[np.bool_], distinct: list[int]
-    ) -> dict[str, Finding]:
+    ) -> dict[str, ColumnFinding]:
         return {item.name: finding_of(item, V[i], unreadable[i], distinct[i]) for i, item in enumerate(wanted)}
+
+    def _first_fault(self, V: Floats, unreadable: NDArray[np.bool_]) -> str:
+        required = np.array([feature.missing in ("error", "drop") for feature in self.features])
+        faults = np.argwhere((unreadable | (np.isnan(V) & required[:, None])).T)
+        if not len(faults):
+            return ""
+        row, j = faults[0].tolist()
+        return f" (the first missing (NaN) or unreadable value is in row {row}, column {self.feature_names[j]!r})"
 
     def original_units(self) -> Floats:
         """The matrix J of shape (d+1, d+1) that takes a binary model's (coef, intercept) to the original units.
@@ -230,3 +246,14 @@ class Schema:
         """The SHA-256 of the canonical form: the same for the same facts, on every machine."""
         canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def _array_names(n_features: int) -> tuple[str, ...]:
+    """The names of columns that have none."""
+    return tuple(f"x{j}" for j in range(n_features))
+
+
+def _target_names() -> Iterator[str]:
+    """Names for the labels of arrays: the first that is not taken."""
+    yield from ("y", "target")
+    yield from (f"target{j}" for j in count(1))

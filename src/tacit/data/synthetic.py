@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from tacit.bisection import bisect
 from tacit.data.encoding import Encoded
 from tacit.data.feature import Binary, Categorical, Feature
 from tacit.data.schema import Schema
@@ -59,12 +60,9 @@ def _codes(feature: Feature, n: int, generator: Generator) -> Floats:
 
 
 def _strength(scores: Floats, accuracy: float) -> float:
-    """The factor at which the likeliest class is right so often: bisection, since that grows with the factor."""
-    low, high = 0.0, _STRONGEST
-    for _ in range(60):
-        middle = (low + high) / 2
-        if softmax(middle * scores, axis=1).max(axis=1).mean() < accuracy:
-            low = middle
-        else:
-            high = middle
-    return high
+    """The factor at which the likeliest class is right so often, which grows with the factor."""
+
+    def is_strong(factor: float) -> bool:
+        return bool(softmax(factor * scores, axis=1).max(axis=1).mean() >= accuracy)
+
+    return bisect(is_strong, yes=_STRONGEST, no=0.0, tolerance=1e-12)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.encoding import Encoded, Floats, Ints
 from tacit.data.feature import Numeric
-from tacit.data.finding import Finding, check_columns, check_findings
+from tacit.data.finding import ColumnFinding, check_columns, check_findings
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
 from tacit.data.source import connect, open_file, open_query
@@ -237,10 +237,12 @@ class Table:
 def _encode_matrix(X: Floats, y: NDArray[Any], schema: Schema) -> Encoded:
     """Encode numbers that stand in one matrix already, without taking it apart; NaN and infinity are errors."""
     labels = schema.encode_labels(y, "the arrays")
-    findings = {name: Finding() for name in schema.feature_names}
+    findings = {name: ColumnFinding() for name in schema.feature_names}
     if not np.isfinite(X).all():
         bad = np.isinf(X).sum(axis=0), np.isnan(X).sum(axis=0)
-        findings = {n: Finding(int(nan), int(inf)) for n, inf, nan in zip(schema.feature_names, *bad, strict=True)}
+        findings = {
+            n: ColumnFinding(int(nan), int(inf)) for n, inf, nan in zip(schema.feature_names, *bad, strict=True)
+        }
     check_findings(schema.features, None, findings, "the arrays")
     clipped: dict[str, int] = {}
     for j, feature in enumerate(schema.features):

@@ -8,7 +8,10 @@ from typing import Protocol
 
 from tacit.data.schema import Schema
 from tacit.errors import SettingError
+from tacit.federation.agreement import Agreement
+from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
+from tacit.federation.message import Answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,10 +21,21 @@ class Card:
     Attributes:
         name: its name.
         n_records: how many records it has.
+        signature: the party's own, of its size in this study; empty in a simulation.
     """
 
     name: str
     n_records: int
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStart:
+    """How a run begins: its name, what it is a run of, and with whom."""
+
+    run: str
+    agreement: Agreement
+    group: SumGroup
 
 
 class Engine(Protocol):
@@ -37,7 +51,11 @@ class Engine(Protocol):
         """The public facts that all tables share."""
         ...
 
-    def ask(self, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, bytes]:
+    def begin(self, start: RunStart) -> None:
+        """Tell every party that a run begins, and with whom; raises what a party that says no raises."""
+        ...
+
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
         """The answers of those parties that gave one in time."""
         ...
 
@@ -56,8 +74,8 @@ class InProcess:
     def __init__(self, guards: Sequence[Guard]) -> None:
         if not guards:
             raise SettingError("a federation needs at least one party")
-        digests = {guard.table.schema.digest() for guard in guards}
-        if len(digests) > 1:
+        schemas = list({id(guard.table.schema): guard.table.schema for guard in guards}.values())
+        if any(schema.digest() != schemas[0].digest() for schema in schemas[1:]):
             raise SettingError("the parties' tables have different schemas; build them all from one Schema")
         self._guards = {guard.name: guard for guard in guards}
         if len(self._guards) < len(guards):
@@ -77,9 +95,14 @@ class InProcess:
         """The guard of one party."""
         return self._guards[party]
 
-    def ask(self, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, bytes]:
+    def begin(self, start: RunStart) -> None:
+        """Let every guard agree to the run."""
+        for name in start.group.names:
+            self._guards[name].begin(start.run, start.agreement, start.group)
+
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
         """Ask each party's guard; parties that have a stored answer are not asked to compute again."""
-        answers: dict[str, bytes] = {}
+        answers: dict[str, Answer] = {}
         guards: list[Guard] = []
         for name in parties:
             guard = self._guards[name]
@@ -87,16 +110,16 @@ class InProcess:
             if stored is None:
                 guards.append(guard)
             else:
-                answers[name] = stored
+                answers[name] = Answer.decode(stored)
         if not guards:
             return answers
-        admitted = [guard.admit(message) for guard in guards]
-        question, step = admitted[0]
-        replies = step.run_many([g.table for g in guards], rngs=[g.rng for g in guards], **question.arguments)
+        admitted, *_ = [guard.admit(message, start.agreement) for guard in guards]
+        tables, rngs = [guard.table for guard in guards], [guard.rng for guard in guards]
+        replies = admitted.step.run_many(tables, admitted.plan, admitted.values, rngs=rngs)
         for guard, reply in zip(guards, replies, strict=True):
             guard.inspect(message, reply)  # all of them before the first is charged
         for guard, reply in zip(guards, replies, strict=True):
-            answers[guard.name] = guard.release(message, reply, keys)
+            answers[guard.name] = Answer.decode(guard.release(message, reply, keys))
         return {name: answers[name] for name in parties}
 
     def spent(self, study: str, delta: float) -> dict[str, float]:

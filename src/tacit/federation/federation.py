@@ -1,78 +1,63 @@
-"""A federation: the parties that learn together, as a method sees them."""
+"""A federation: the parties that learn together."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from tacit.data.matrix import names_of
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.errors import QuorumLost, SettingError, WireError
-from tacit.federation.engine import Card, Engine, InProcess
+from tacit.errors import SettingError
+from tacit.federation.agreement import Agreement, Planned, Terms
+from tacit.federation.channel import Channel, Opened
+from tacit.federation.engine import Card, Engine, InProcess, RunStart
+from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
-from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.policy import Policy
-from tacit.federation.step import Step
-from tacit.privacy.event import Event
+from tacit.federation.split import assign_parties, checked_arrays
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
-from tacit.secure.center import Center, EmbeddedCenter
-from tacit.secure.product import Form
-from tacit.wire import Value
-
-Opened = npt.NDArray[np.int64] | Mapping[str, Value]
-"""What becomes known in a round: the sum that the center opened, or what one party let go."""
-
-
-@dataclass
-class Given:
-    """What one party gave in a run: encoded bytes, and the event that each answer was charged with."""
-
-    n_bytes: int = 0
-    events: list[Event] = field(default_factory=list)
-
-
-@dataclass
-class Traffic:
-    """What travelled in one run, in encoded bytes: up from the parties and the center, down to them."""
-
-    rounds: int = 0
-    messages: int = 0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    given: dict[str, Given] = field(default_factory=dict)
+from tacit.secure.center.center import Center
+from tacit.secure.center.embedded import EmbeddedCenter
 
 
 class Federation:
-    """Parties that can be asked. Make one with `split`, `from_tables` or `from_files`.
+    """Parties that can learn together. Make one with `split`, `from_tables`, `from_files` or `connect`.
 
-    A method calls `ask` (each party's own reply), `sum` (only the total over the parties is opened) or `keep` (the
-    center keeps the total for `compute`, which opens what its program says). These three send one question to every
-    party, and count as one round.
+    Users give it to a method's `fit`, and may look at what is public: `schema`, `names`, `sizes`, `n_parties`. `guard`
+    shows a party of a simulation from within. `on_round` is told of each round of a run, for progress.
+
+    The rest is for authors of methods and engines: `engine`, `center`, `cards`, `labels`, `witness` (a list that gets
+    all that is opened, for audits), and `group`, `terms` and `begin`. A method talks to the parties through the
+    `Channel` that `begin` gives it, never through the federation.
     """
 
     def __init__(
-        self, engine: Engine, center: Center, *, study: str = "simulation", seeded: bool = False, dropouts: int = 0
+        self,
+        engine: Engine,
+        center: Center,
+        *,
+        study: str = "simulation",
+        seeded: bool = False,
+        dropouts: int = 0,
+        run: str | None = None,
     ) -> None:
+        """Parties behind an engine; `run` names the run that `begin` begins, or resumes."""
         self.engine = engine
-        self.dropouts = dropouts
-        self.present: tuple[str, ...] = ()  # the parties that the last answer came from
         self.center = center
         self.study = study
         self.seeded = seeded
+        self.dropouts = dropouts
         self.labels: npt.NDArray[Any] = np.array(engine.schema.target.classes)
-        self.traffic = Traffic()
-        self.on_round: Callable[[int, str], None] | None = None  # told of each round, for progress
-        self.witness: list[Opened] | None = None  # all that is opened, for audits
-        self._run = ""
-        self._method = "ask"
-        self._products: tuple[str, dict[str, bytes]] = ("", {})  # parties' encrypted products, not yet opened
+        self.on_round: Callable[[int, str], None] | None = None
+        self.witness: list[Opened] | None = None
+        self._run = run
 
     # --- making one ------------------------------------------------------------------------------------------------
 
@@ -110,16 +95,21 @@ class Federation:
     def from_files(
         cls,
         schema: Schema,
-        *,
-        policy: Policy | Mapping[str, Policy] | None = None,
-        ledger: Ledger | None = None,
-        study: str = "simulation",
-        rng: Rng | None = None,
-        **files: str | Path,
+        files: Mapping[str, str | Path],
+        **settings: Any,
     ) -> Federation:
-        """Parties in this process, one for each file: `from_files(schema, north="north.csv", south="s.parquet")`."""
-        tables = {name: Table.from_file(path, schema) for name, path in files.items()}
-        return cls.from_tables(tables, policy=policy, ledger=ledger, study=study, rng=rng)
+        """Parties in this process: `from_files(schema, {"north": "north.csv", "south": "south.parquet"})`.
+
+        Args:
+            schema: the public facts about the columns.
+            files: the parties' names and their files: CSV, TSV (also .gz) or Parquet.
+            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`.
+        """
+        if not isinstance(files, Mapping):
+            raise SettingError(
+                f"files is a {type(files).__name__}; give the parties' names with their paths, as a dict"
+            )
+        return cls.from_tables({name: Table.from_file(path, schema) for name, path in files.items()}, **settings)
 
     @classmethod
     def connect(
@@ -133,14 +123,15 @@ class Federation:
             folder: the coordinator's folder, with its keys and what it knows of the parties.
             wait: how long to wait for parties to opt in, in seconds; None takes the study's deadline.
         """
-        from tacit.federation.nats import connect  # which imports this module, and an extra
+        from tacit.federation.nats.engine import open_engine  # which needs an extra
 
-        return connect(url, study=study, folder=folder, wait=wait)
+        engine, dropouts = open_engine(url, study=study, folder=folder, wait=wait)
+        return cls(engine, engine.center, study=study, dropouts=dropouts)
 
     @classmethod
     def split(
         cls,
-        X: npt.ArrayLike,
+        X: npt.ArrayLike | pd.DataFrame,
         y: npt.ArrayLike,
         groups: npt.ArrayLike | None = None,
         n_parties: int | None = None,
@@ -151,21 +142,23 @@ class Federation:
     ) -> Federation:
         """A simulation: arrays, cut into parties.
 
+        Whoever calls this holds every record. So the parties refuse nothing unless a `policy` says otherwise, the exact
+        methods included; a report says NOT PRIVATE of a release that no epsilon bounds.
+
         Args:
-            X: features, of shape (n, d).
+            X: features, numbers of shape (n, d); a data frame's columns keep their names.
             y: class labels, of shape (n,); the sorted labels are the classes, the last one is the positive class.
             groups: the name of each record's party. Or:
             n_parties: cut at random into this many parties of equal size, or of sizes in proportion to
             weights: one number for each party.
             norm_bound: rows are scaled down to this L2 norm; None clips nothing, and methods that need a bound refuse.
-            feature_names: the columns' names.
-            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`; `seed` for the cut (0).
+            feature_names: the columns' names, if not a data frame's.
+            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`, but for the default of
+                `policy`, which is `Policy.disclosing_everything()`; `seed` for the cut (0).
         """
-        X = np.asarray(X)
-        y = np.asarray(y)
-        if X.ndim != 2 or y.shape != (len(X),):
-            raise SettingError(f"X of shape {X.shape} and y of shape {y.shape} do not fit: give (n, d) and (n,)")
-        assignment = _assign(len(X), groups, n_parties, weights, seed=settings.pop("seed", 0))
+        feature_names = names_of(X) if feature_names is None else feature_names
+        X, y = checked_arrays(X, y)
+        assignment = assign_parties(len(X), groups, n_parties, weights, seed=settings.pop("seed", 0))
         labels = np.unique(y)
         schema = Schema.of_arrays(X.shape[1], labels.tolist(), norm_bound=norm_bound, feature_names=feature_names)
         order = np.argsort(assignment, kind="stable")
@@ -175,6 +168,8 @@ class Federation:
             str(name): Table.from_arrays(X[order[start:end]], y[order[start:end]], schema)
             for name, start, end in zip(names, starts.tolist(), ends, strict=True)
         }
+        if settings.get("policy") is None:
+            settings["policy"] = Policy.disclosing_everything()
         federation = cls.from_tables(tables, **settings)
         federation.labels = labels
         return federation
@@ -209,12 +204,6 @@ class Federation:
         return self.n_parties - self.dropouts
 
     @property
-    def coverage(self) -> float:
-        """The share of all records that the parties have which the last answer came from."""
-        sizes = self.sizes
-        return sum(sizes[name] for name in self.present) / sum(sizes.values())
-
-    @property
     def sizes(self) -> dict[str, int]:
         """The number of records of each party: public under the replace-one relation."""
         return {name: card.n_records for name, card in self.cards.items()}
@@ -228,171 +217,37 @@ class Federation:
     def __repr__(self) -> str:
         return f"Federation(study={self.study!r}, n_parties={self.n_parties}, n_records={sum(self.sizes.values())})"
 
-    # --- asking ------------------------------------------------------------------------------------------------------
+    # --- for authors of methods and engines --------------------------------------------------------------------------
 
-    def begin(self, method: str, *, run: str | None = None) -> Federation:
-        """The same parties at the start of a run of `method`: its questions are new ones, and its traffic is counted.
-
-        Naming an earlier `run` resumes it: questions that were answered then get the same answers, at no cost.
-        """
-        started = copy.copy(self)
-        started.traffic = Traffic()
-        started._run = Rng.system().bytes(8).hex() if run is None else run
-        started._method = method
-        return started
-
-    def ask(
-        self, step: Step, *, parties: Sequence[str] | None = None, **arguments: Value
-    ) -> dict[str, Mapping[str, Value]]:
-        """Run `step` at each party (or at those named) and return what each let go."""
-        _, answers = self._ask(step, parties, arguments)
-        if any(answer.kind in ("sealed", "kept", "encrypted") for answer in answers.values()):
-            raise WireError(f"step {step.name!r} seals its reply; only the sum can be opened: call `sum` or `keep`")
-        if self.witness is not None:
-            self.witness += [answer.value for answer in answers.values()]
-        return {name: answer.value for name, answer in answers.items()}
-
-    def sum(self, step: Step, **arguments: Value) -> npt.NDArray[np.int64]:
-        """Run `step` at every party and open the sum of what they sealed: whole numbers on the step's grid."""
-        digest, answers = self._ask(step, None, arguments)
-        envelopes, shape = self._gather(
-            step, {name: answer.value if answer.kind == "sealed" else None for name, answer in answers.items()}
+    def group(self, method: Planned) -> SumGroup:
+        """The parties as a run of `method` tells them of each other."""
+        cards = self.cards
+        return SumGroup.of(
+            {name: card.n_records for name, card in cards.items()},
+            quorum=self.n_parties if method.needs_everybody else self.quorum,
+            told=method.sizes_told,
+            signatures={name: card.signature for name, card in cards.items() if card.signature},
         )
-        total = self.center.open_sum(digest, envelopes)
-        if self.witness is not None:
-            self.witness.append(total)
-        self.traffic.bytes_up += len(self.center.keys) * total.size * 32  # a pair of 128-bit words from each node
-        return total.reshape(shape)
 
-    def keep(self, step: Step, **arguments: Value) -> None:
-        """Run `step` at every party, and leave the sums of what they give with the center, unopened, by their names."""
-        self.center = self.center.computing()  # before the parties are asked, who seal to its keys
-        digest, answers = self._ask(step, None, arguments)
-        kept: dict[str, Mapping[str, Value]] = {}
-        products: dict[str, bytes] = {}
-        for name, answer in answers.items():
-            match answer.kind, answer.value:
-                case "kept", parts:
-                    kept[name] = parts
-                case "encrypted", {"addends": dict(parts), "product": bytes(product)}:
-                    kept[name], products[name] = parts, product
-                case _:
-                    raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
-        for use in sorted({use for parts in kept.values() for use in parts}):
-            envelopes, shape = self._gather(step, {name: parts.get(use) for name, parts in kept.items()})
-            self.center.keep(self._run, use, digest, envelopes, shape)
-        self._products = digest, products
+    def terms(self, method: Planned) -> Terms:
+        """What a run of `method` would be: its plan, and which steps it asks. Asks nobody."""
+        return method.terms(self.schema, self.group(method))
 
-    def encrypted_inverse(self) -> dict[str, Value]:
-        """What this run keeps as its inverse, encrypted by the center, for a step's arguments."""
-        self.center = self.center.computing()
-        return self.center.encrypt_inverse(self._run, self.n_parties).to_value()
+    def begin(self, method: Planned) -> Channel:
+        """Begin a run of `method`, or resume the one that this federation names.
 
-    def open_product(self, form: Form) -> npt.NDArray[np.float64]:
-        """Open the sum of the parties' products with the encrypted inverse, from the last question to `keep`."""
-        digest, products = self._products
-        opened = self.center.open_product(self._run, digest, products, form)
-        if self.witness is not None:
-            self.witness.append({"step": opened})
-        self.traffic.messages += 2
-        self.traffic.bytes_down += sum(map(len, products.values()))
-        self.traffic.bytes_up += opened.nbytes
-        return opened
-
-    def compute(self, program: str, **public: Value) -> dict[str, npt.NDArray[np.float64]]:
-        """Let the center run a program on what this run keeps there, and return what it opens."""
-        self.center = self.center.computing()
-        opened = self.center.compute(self._run, program, **public)
-        if self.witness is not None:
-            self.witness.append(dict(opened))
-        nodes = len(self.center.keys)
-        self.traffic.messages += 2 * nodes
-        self.traffic.bytes_up += nodes * sum(value.size for value in opened.values()) * 32
-        return opened
+        Questions of a run that is resumed get the answers that were given then, at no cost.
+        """
+        start = RunStart(
+            run=Rng.system().bytes(8).hex() if self._run is None else self._run,
+            agreement=Agreement(study=self.study, method=method),
+            group=self.group(method),
+        )
+        channel = Channel(self.engine, self.center, start, seeded=self.seeded)  # a bad setting ends it here
+        channel.on_round, channel.witness = self.on_round, self.witness
+        self.engine.begin(start)
+        return channel
 
     def close(self) -> None:
         """Let go of the connection, if there is one."""
         self.engine.close()
-
-    def forget(self) -> None:
-        """Let the center drop what this run keeps there."""
-        self.center.forget(self._run)
-
-    def _gather(self, step: Step, values: Mapping[str, Value]) -> tuple[dict[str, list[bytes]], tuple[int, ...]]:
-        """The parties' envelopes and the shape that they declare alike; counts what is relayed to the center."""
-        envelopes: dict[str, list[bytes]] = {}
-        shapes: set[tuple[int, ...]] = set()
-        for name, value in values.items():
-            match value:
-                case {"envelopes": list(sealed), "shape": list(dims), **rest} if not rest:
-                    envelopes[name] = [envelope for envelope in sealed if isinstance(envelope, bytes)]
-                    shapes.add(tuple(n for n in dims if isinstance(n, int)))
-                case _:
-                    raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
-        if len(shapes) != 1 or any(len(sealed) != len(self.center.keys) for sealed in envelopes.values()):
-            raise WireError(f"the parties' replies to step {step.name!r} differ in shape")
-        self.traffic.messages += 2 * len(self.center.keys)
-        self.traffic.bytes_down += sum(len(e) for sealed in envelopes.values() for e in sealed)
-        return envelopes, shapes.pop()
-
-    def _ask(
-        self, step: Step, parties: Sequence[str] | None, arguments: Mapping[str, Value]
-    ) -> tuple[str, dict[str, Answer]]:
-        names = self.names if parties is None else tuple(parties)
-        message = Question(
-            study=self.study,
-            run=self._run,
-            method=self._method,
-            step=step.name,
-            version=step.version,
-            arguments=arguments,
-        ).encode()
-        digest = question_digest(message)
-        if self.on_round is not None:
-            self.on_round(self.traffic.rounds + 1, step.name)
-        replies = self.engine.ask(message, names, self.center.keys)
-        self.traffic.rounds += 1
-        self.traffic.messages += len(names) + len(replies)
-        self.traffic.bytes_down += len(message) * len(names)
-        answers = {}
-        for name, reply in replies.items():
-            answer = Answer.decode(reply)
-            if (answer.party, answer.question) != (name, digest):
-                raise WireError(f"party {name!r} answered another question, or in another's name")
-            answers[name] = answer
-            self.traffic.bytes_up += len(reply)
-            given = self.traffic.given.setdefault(name, Given())
-            given.n_bytes += len(reply)
-            given.events.append(answer.event)
-        missing = [name for name in names if name not in answers]
-        quorum = arguments.get("quorum")
-        if missing and not (isinstance(quorum, int) and len(answers) >= quorum):  # what does not say is asked of all
-            raise QuorumLost(f"no answer from {', '.join(missing)}; ask again, or start a run without them")
-        self.present = tuple(answers)
-        return digest, answers
-
-
-def _assign(
-    n: int, groups: npt.ArrayLike | None, n_parties: int | None, weights: Sequence[float] | None, *, seed: int
-) -> npt.NDArray[np.str_]:
-    """The party of each record."""
-    if groups is not None:
-        if n_parties is not None or weights is not None:
-            raise SettingError("give either groups, or n_parties with optional weights, not both")
-        assigned = np.asarray(groups).astype(str)
-        if assigned.shape != (n,):
-            raise SettingError(f"groups of shape {assigned.shape} must name one party for each of {n} records")
-        return assigned
-    n_parties = (3 if weights is None else len(weights)) if n_parties is None else n_parties
-    shares = np.ones(max(n_parties, 0)) if weights is None else np.asarray(weights, dtype=float)
-    if n_parties < 1 or shares.shape != (n_parties,) or not np.all(np.isfinite(shares)) or np.any(shares <= 0):
-        raise SettingError(f"n_parties = {n_parties} and weights = {weights} do not fit: one positive weight for each")
-    if n < n_parties:
-        raise SettingError(f"{n} records cannot be cut into {n_parties} parties of at least one")
-    cuts = np.round(np.cumsum(shares) / shares.sum() * n).astype(int)
-    sizes = np.maximum(np.diff(cuts, prepend=0), 1)
-    sizes[np.argmax(sizes)] += n - sizes.sum()
-    width = len(str(n_parties))
-    names = np.array([f"party{i + 1:0{width}d}" for i in range(n_parties)])
-    assigned = np.repeat(names, sizes)
-    return assigned[Rng.seeded(seed).permutation(n)]

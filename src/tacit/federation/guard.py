@@ -1,10 +1,13 @@
 """The guard: the one door through which anything leaves a party.
 
-For each question, in this order:
+A run begins with its sum group. The guard then checks that it follows from the study that the owner agreed to, that
+the party is in it as it is, and that no more runs begin than were agreed to. For each question, in this order:
 1. The same question again gets the stored answer: fresh noise for an old question would average out.
-2. The policy is asked, before a record is read, and again when the reply and its event are known.
-3. The event is charged and the answer stored, in one transaction on disk.
-4. The answer leaves.
+2. The policy is asked. The question must be of a run that began, and the next one of its course. The plan is derived.
+   All this happens before a record is read.
+3. The step runs. The policy is asked again, now that the reply and its event are known.
+4. The event is charged and the answer stored, in one transaction on disk.
+5. The answer leaves.
 Every decision is a line of the log.
 """
 
@@ -12,22 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit import wire
 from tacit.data.table import Table
-from tacit.errors import PolicyRefusal, Refused
+from tacit.errors import NotAgreed, PolicyRefusal, Refused, SettingError, WireError
+from tacit.federation.agreement import Agreement, Answered, Terms
+from tacit.federation.group import SumGroup
 from tacit.federation.log import Log
 from tacit.federation.message import Answer, Kind, Question, question_digest
 from tacit.federation.policy import Policy
-from tacit.federation.reply import Disclosed, Encrypted, Kept, Noised, Public, Relayed, Reply, Sealed
-from tacit.federation.step import Step, find_step
-from tacit.privacy.ledger import Ledger, Release
+from tacit.federation.reply import Disclosed, Encrypted, Kept, Noised, Relayed, Reply, Sealed
+from tacit.federation.step import Step
+from tacit.privacy.ledger import Ledger, LedgerEntry, RunEntry
 from tacit.rand import Rng
-from tacit.secure.envelope import Label, Sign, company_digest, seal, seal_message
-from tacit.secure.product import ADDS
-from tacit.secure.product import USE as PRODUCT
+from tacit.secure.center.product import ADDS
+from tacit.secure.center.product import USE as PRODUCT
+from tacit.secure.envelope import Label, Sign, seal, seal_message, sum_group_digest
 from tacit.wire import Value
 
 
@@ -36,23 +43,31 @@ class Bond:
     """With whom a party lets itself be added up, and how it signs that; in a simulation nobody signs.
 
     Attributes:
-        company: the names and public keys of all who are in the sum, this party among them.
+        sum_group: the names and public keys of all who are in the sum, this party among them.
         sign: signs as this party.
-        least: how few may be in a sum.
     """
 
-    company: Mapping[str, bytes]
+    sum_group: Mapping[str, bytes]
     sign: Sign
-    least: int = 1
 
     def check(self, reply: Sealed | Kept | Encrypted) -> None:
         """Refuse to seal for fewer than the reply counts on, and what is exact for nobody else."""
-        n_needed = max(self.least, reply.n_parties, 2 if reply.exact else 1)
-        if len(self.company) < n_needed:
+        n_needed = max(reply.n_parties, 2 if reply.exact else 1)
+        if len(self.sum_group) < n_needed:
             raise PolicyRefusal(
-                f"this is sealed to be added up over {n_needed} parties or more, and the question names "
-                f"{len(self.company)}; ask all parties of the study"
+                f"this is sealed to be added up over {n_needed} parties or more, and the run has "
+                f"{len(self.sum_group)}; ask all parties of the study"
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """A question that may be answered: its step, and what the step is given."""
+
+    question: Question
+    step: Step
+    plan: Any
+    values: Any
 
 
 class Guard:
@@ -65,23 +80,79 @@ class Guard:
         self.ledger = ledger
         self.log = Log(ledger, name)
         self.rng = rng
+        self._runs: dict[str, tuple[Agreement, SumGroup]] = {}  # runs that this process has looked at
 
     def __repr__(self) -> str:
         return f"Guard({self.name!r}, n_records={self.table.n_records})"
 
-    def answer(self, message: bytes, keys: Sequence[bytes], bond: Bond | None = None) -> bytes:
+    # --- a run begins ------------------------------------------------------------------------------------------------
+
+    def begin(self, run: str, agreement: Agreement, group: SumGroup) -> None:
+        """Agree to a run with this group, or raise `Refused`; a second call with the same group changes nothing.
+
+        Guarantees:
+            A run keeps the group with which it began, and no more runs begin than the owner agreed to.
+        """
+        try:
+            self.policy.check_question(self.name, agreement.method.name, self.table)
+            agreement.check_group(group)
+            group.check_member(self.name, self.table.n_records)
+            try:
+                agreement.terms(self.table.schema, group).plan.cohort.check(self.table)
+            except SettingError as error:
+                raise NotAgreed(f"the study allows no run with this group: {error}") from error
+            with self.ledger.transaction():
+                self._enter(run, agreement, group)
+        except Refused as refusal:
+            self.log.append("refused", study=agreement.study, run=run, why=str(refusal))
+            raise
+        self._runs[run] = agreement, group
+
+    def _enter(self, run: str, agreement: Agreement, group: SumGroup) -> None:
+        entry = RunEntry(
+            party=self.name, run=run, study=agreement.study, agreement=agreement.digest, group=group.digest
+        )
+        found = self.ledger.run(self.name, run)
+        if found is None:
+            if agreement.runs is not None and self.ledger.n_runs(self.name, agreement.digest) >= agreement.runs:
+                raise NotAgreed(
+                    f"its owner agreed to {agreement.runs} runs of study {agreement.study!r}, and as many have "
+                    f"begun; let it opt in with a larger number of runs"
+                )
+            self.ledger.begin_run(entry, group.encode())
+            self.log.append("began", run=run, study=agreement.study, group=group.digest, parties=group.n_parties)
+        elif found != entry:
+            raise NotAgreed(f"run {run!r} began with another group or study; begin a new run")
+
+    def group_of(self, run: str) -> SumGroup:
+        """The group with which a run began; a `NotAgreed` if it did not."""
+        if run in self._runs:
+            return self._runs[run][1]
+        body = self.ledger.group_of_run(self.name, run)
+        if body is None:
+            raise NotAgreed(f"no run {run!r} has begun at party {self.name!r}; begin it with its sum group")
+        return SumGroup.decode(body)
+
+    # --- a question --------------------------------------------------------------------------------------------------
+
+    def answer(self, message: bytes, agreement: Agreement, keys: Sequence[bytes], bond: Bond | None = None) -> bytes:
         """Answer one question, or raise `Refused`.
 
         Args:
             message: the question.
+            agreement: what the owner agreed to.
             keys: the center's, as this party knows them.
             bond: who is in a sum that this is part of; None in a simulation.
         """
         stored = self.recall(message)
         if stored is not None:
             return stored
-        question, step = self.admit(message)
-        reply = step(self.table, rng=self.rng, **question.arguments)
+        admitted = self.admit(message, agreement)
+        try:
+            reply = admitted.step(self.table, admitted.plan, admitted.values, rng=self.rng)
+        except Refused as refusal:  # values that no plan allows
+            self._log_refusal(message, admitted.question, refusal)
+            raise
         return self.release(message, reply, keys, bond)
 
     def recall(self, message: bytes) -> bytes | None:
@@ -92,15 +163,52 @@ class Guard:
             self.log.append("repeated", question=digest)
         return stored
 
-    def admit(self, message: bytes) -> tuple[Question, Step]:
-        """The question and its step, if the policy allows it to be looked at."""
+    def admit(self, message: bytes, agreement: Agreement) -> Admitted:
+        """The question with its step and plan, if it is the next one of a run that was agreed to; reads no record."""
         question = Question.decode(message)
         try:
-            self.policy.check_question(self.name, question.method, self.table)
+            self.policy.check_question(self.name, agreement.method.name, self.table)
+            terms = self._terms(question, agreement)
+            step = terms.check(question, self._answered(question.run))
+            values = step.decode_values(question.values)
+            self._check_pinned(question, step)
+        except WireError as error:
+            self._log_refusal(message, question, error)
+            raise NotAgreed(str(error)) from error
         except Refused as refusal:
             self._log_refusal(message, question, refusal)
             raise
-        return question, find_step(question.step, question.version)
+        return Admitted(question=question, step=step, plan=terms.plan, values=values)
+
+    def _terms(self, question: Question, agreement: Agreement) -> Terms:
+        if (question.study, question.method) != (agreement.study, agreement.method.name):
+            raise NotAgreed(
+                f"the question is of {question.method!r} in study {question.study!r}; agreed to was "
+                f"{agreement.method.name!r} in {agreement.study!r}"
+            )
+        if self._runs.get(question.run, (None,))[0] is not agreement:  # of an earlier process, or of another study
+            self._runs.pop(question.run, None)
+            self.begin(question.run, agreement, self.group_of(question.run))
+        group = self._runs[question.run][1]
+        if question.group != group.digest:
+            raise NotAgreed(f"run {question.run!r} began with another group; begin a new run")
+        return agreement.terms(self.table.schema, group)
+
+    def _check_pinned(self, question: Question, step: Step) -> None:
+        """Refuse another value of a pinned field than the first that this run told."""
+        for name in step.pinned:
+            assert isinstance(question.values, Mapping)  # it was decoded
+            digest = wire.digest(question.values[name])
+            if self.ledger.pin(self.name, question.run, name, digest) != digest:
+                raise NotAgreed(f"run {question.run!r} told other {name} before; begin a new run")
+
+    def _answered(self, run: str) -> dict[str, Answered]:
+        return {
+            step: Answered(count=count, last_turn=last_turn)
+            for step, count, last_turn in self.ledger.answered(self.name, run)
+        }
+
+    # --- an answer ---------------------------------------------------------------------------------------------------
 
     def inspect(self, message: bytes, reply: Reply) -> Question:
         """The question, if the policy lets this reply to it go; nothing is charged yet."""
@@ -125,10 +233,11 @@ class Guard:
             with self.ledger.transaction():
                 kind, value = self._outgoing(reply, digest, keys, bond)
                 answer = Answer(party=self.name, question=digest, kind=kind, value=value, event=reply.event).encode()
-                self.ledger.spend(
-                    Release(party=self.name, study=question.study, question=digest, event=reply.event, answer=answer),
-                    self.policy.budget,
-                )
+                entry = LedgerEntry(
+                    party=self.name, study=question.study, run=question.run, step=question.step, turn=question.turn,
+                    question=digest, event=reply.event, answer=answer,
+                )  # fmt: skip
+                self.ledger.spend(entry, self.policy.budget)
                 self.log.append(
                     "released", kind=kind, question=digest, study=question.study, step=question.step, bytes=len(answer)
                 )
@@ -150,14 +259,12 @@ class Guard:
                 return "noised", dict(value)
             case Relayed(value=value):
                 return "relayed", dict(value)
-            case Public(value=value):
-                return "public", dict(value)
             case Disclosed(value=value):
                 return "disclosed", dict(value)
         if bond is not None:
             bond.check(reply)
-        company, sign = ("", None) if bond is None else (company_digest(bond.company), bond.sign)
-        label = Label(context=digest, party=self.name, n_parties=reply.n_parties, company=company)
+        sum_group, sign = ("", None) if bond is None else (sum_group_digest(bond.sum_group), bond.sign)
+        label = Label(context=digest, party=self.name, n_parties=reply.n_parties, sum_group=sum_group)
         if isinstance(reply, Sealed):
             return "sealed", self._envelopes(reply.addend, label, keys, sign)
         parts: dict[str, Value] = {
@@ -176,7 +283,7 @@ class Guard:
         envelopes: list[Value] = list(seal(flat, label, keys, rng=self.rng, sign=sign))
         return {"envelopes": envelopes, "shape": list(addend.shape)}
 
-    def _log_refusal(self, message: bytes, question: Question, refusal: Refused) -> None:
+    def _log_refusal(self, message: bytes, question: Question, refusal: Refused | WireError) -> None:
         self.log.append(
             "refused", question=question_digest(message), study=question.study, step=question.step, why=str(refusal)
         )

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from tacit import wire
 from tacit.errors import WireError
 from tacit.privacy.event import Event, from_json, to_json
+from tacit.record import decode_record, encode_record
 from tacit.wire import Value
 
-Kind = Literal["noised", "sealed", "kept", "encrypted", "relayed", "public", "disclosed"]
+Kind = Literal["noised", "sealed", "kept", "encrypted", "relayed", "disclosed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A step to run, with its public arguments.
+    """A step to run, and what only the coordinator can know.
 
     Attributes:
         study: the study that the party consented to.
@@ -26,7 +27,10 @@ class Question:
         method: the method that asks, as policies name it.
         step: the step's registered name.
         version: the step's version.
-        arguments: public values.
+        group: the digest of the run's sum group.
+        plan: the digest of the coordinator's plan; the party's own must be the same.
+        turn: how often the run has asked this step before.
+        values: the step's values, as its dataclass says; None if it has none.
     """
 
     study: str
@@ -34,37 +38,20 @@ class Question:
     method: str
     step: str
     version: int
-    arguments: Mapping[str, Value]
+    group: str
+    plan: str
+    turn: int
+    values: Value
 
     def encode(self) -> bytes:
         """The question as it travels; also what its digest is taken of, so a retry is the same question."""
-        return wire.encode(
-            {
-                "study": self.study,
-                "run": self.run,
-                "method": self.method,
-                "step": self.step,
-                "version": self.version,
-                "arguments": self.arguments,
-            }
-        )
+        return encode_record(self)
 
     @staticmethod
     @lru_cache(maxsize=4)  # thousands of simulated parties get the very same bytes; arrays in them are read-only
     def decode(message: bytes) -> Question:
         """The question in `message`; a `WireError` if it is none."""
-        match wire.decode(message):
-            case {
-                "study": str(study),
-                "run": str(run),
-                "method": str(method),
-                "step": str(step),
-                "version": int(version),
-                "arguments": dict(arguments),
-                **rest,
-            } if not rest:
-                return Question(study=study, run=run, method=method, step=step, version=version, arguments=arguments)
-        raise WireError("a message is not a question")
+        return decode_record(Question, message)
 
 
 @lru_cache(maxsize=4)
@@ -81,8 +68,9 @@ class Answer:
         party: who answers.
         question: the digest of the question.
         kind: which of the ways it left.
-        value: what was noised, public or disclosed; for the others, envelopes.
+        value: what was noised, relayed or disclosed; for the others, envelopes.
         event: what it cost.
+        n_bytes: how many bytes it was when it was read; not part of it.
     """
 
     party: str
@@ -90,6 +78,7 @@ class Answer:
     kind: Kind
     value: Mapping[str, Value]
     event: Event
+    n_bytes: int = field(default=0, compare=False)
 
     def encode(self) -> bytes:
         """The answer as it travels and as the ledger stores it."""
@@ -116,7 +105,10 @@ class Answer:
                 **rest,
             } if not rest and kind in get_args(Kind):
                 known = cast(Kind, kind)
-                return Answer(party=party, question=question, kind=known, value=value, event=from_json(event))
+                return Answer(
+                    party=party, question=question, kind=known, value=value, event=from_json(event),
+                    n_bytes=len(message),
+                )  # fmt: skip
         raise WireError("a message is not an answer")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from tacit.data.table import Table
@@ -42,6 +42,15 @@ class Policy:
         if isinstance(self.not_private, str):
             raise SettingError(f"not_private = {self.not_private!r} must be a list of method names")
 
+    @classmethod
+    def disclosing_everything(cls) -> Policy:
+        """The rules of a simulation, in which whoever asks holds every record already: nothing is refused.
+
+        Of a party with records to protect this protects none: every method may release what no epsilon bounds. The
+        reports of such runs say NOT PRIVATE as ever.
+        """
+        return cls(min_records_exact=1, not_private=_EveryMethod())
+
     def check_question(self, party: str, method: str, table: Table) -> None:
         """Refuse before anything is computed; depends on the table's size and columns only."""
         if self.methods is not None and method not in self.methods:
@@ -77,6 +86,22 @@ class Policy:
             f"party {party!r}: {method!r} {what} what no epsilon bounds ({why}). "
             f"To accept that, name the method in the party's policy: Policy(not_private=[{method!r}])"
         )
+
+
+class _EveryMethod(Collection[str]):
+    """The names of all methods, those included that nobody has written yet."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("every method",))
+
+    def __len__(self) -> int:
+        return 1
+
+    def __repr__(self) -> str:
+        return "every method"
 
 
 def _not_private(event: Event) -> str:

@@ -1,20 +1,17 @@
-"""Runs in which parties write to each other: questions of their own for each party, and what a party keeps meanwhile.
+"""What a party keeps between the questions of a run in which parties write to each other.
 
-Parties do not talk to each other; the coordinator carries letters that it cannot read, as arguments of questions and in
-answers. So a step that takes part in such a run must remember its side of it from one question to the next.
+Parties do not talk to each other: the coordinator carries letters that it cannot read, in questions and answers. So a
+step that takes part in such a run must remember its side of it from one question to the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from tacit.data.table import Table
 from tacit.errors import WireError
-from tacit.federation.federation import Federation
-from tacit.federation.step import Step
-from tacit.wire import Value
 
 T = TypeVar("T")
 
@@ -59,15 +56,3 @@ class Sessions(Generic[T]):
     def close(self, table: Table, session: str) -> None:
         """Forget a run."""
         self._kept.get(table, {}).pop(session, None)
-
-
-def ask_each(
-    parties: Federation, step: Step, arguments: Mapping[str, Mapping[str, Value]]
-) -> dict[str, Mapping[str, Value]]:
-    """Ask each of the named parties with arguments of its own: one round, since no question waits for an answer."""
-    rounds = parties.traffic.rounds
-    answers: dict[str, Mapping[str, Value]] = {}
-    for name, own in arguments.items():
-        answers |= parties.ask(step, parties=[name], **own)
-    parties.traffic.rounds = rounds + 1
-    return answers

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit.privacy.event import Event, Free, NotPrivate
+from tacit.privacy.event import Event, NotPrivate
 from tacit.wire import Value
 
 Values = Mapping[str, Value]
@@ -102,18 +102,6 @@ class Relayed:
 
 
 @dataclass(frozen=True)
-class Public:
-    """A function of the study and of earlier public values only, never of a record."""
-
-    value: Values
-
-    @property
-    def event(self) -> Event:
-        """Nothing is learned."""
-        return Free()
-
-
-@dataclass(frozen=True)
 class Disclosed:
     """Raw data or exact statistics, for baselines; refused unless the party's policy names the method."""
 
@@ -126,4 +114,4 @@ class Disclosed:
         return NotPrivate(why=self.why)
 
 
-Reply = Noised | Sealed | Kept | Encrypted | Relayed | Public | Disclosed
+Reply = Noised | Sealed | Kept | Encrypted | Relayed | Disclosed

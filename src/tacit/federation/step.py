@@ -1,75 +1,107 @@
 """Steps: what a party can be asked. A step never travels; its name and version do.
 
-@step("averaging/model", version=1)
-def local_model(table, *, rng, **public_arguments) -> Noised | Sealed | Public | Disclosed: ...
+    @step("averaging/model", version=2, plan=Plan)
+    def local_model(table, plan, *, rng) -> Sealed: ...
 
-@local_model.batched
-def local_models(tables, *, rngs, **public_arguments) -> list of replies, one for each table
+    @step("noisy-descent/gradient", version=2, plan=Plan, values=Iterate)
+    def party_gradient(table, plan, iterate, *, rng) -> Sealed: ...
+
+    @local_model.batched
+    def local_models(tables, plan, *, rngs) -> list[Sealed]: ...
+
+`plan` is what the party works out itself (`agreement`). `values` is a frozen dataclass with what only the coordinator
+can know, such as a model to look at. Nothing else reaches a step. A field of the values that is `pinned` has one value
+in a run: what a party is told first holds for every later question of the run that has a field of that name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.data.table import Table
 from tacit.errors import WireError
 from tacit.federation.reply import Reply
 from tacit.rand import Rng
+from tacit.record import from_value, to_value
+from tacit.wire import Value
 
 Single = Callable[..., Reply]
 Many = Callable[..., Sequence[Reply]]
+M = TypeVar("M", bound=Many)
 
 
 class Step:
-    """A registered function that runs at a party, with an optional form that serves many parties at once."""
+    """A function that runs at a party, with an optional form that serves many parties at once."""
 
-    def __init__(self, name: str, version: int, single: Single) -> None:
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        single: Single,
+        *,
+        plan: type,
+        values: type | None,
+        pinned: tuple[str, ...] = (),
+    ) -> None:
         self.name = name
         self.version = version
+        self.plan = plan
+        self.values = values
+        self.pinned = pinned
         self._single = single
         self._many: Many | None = None
         self.__doc__ = single.__doc__
 
-    def __call__(self, table: Table, *, rng: Rng, **public_arguments: Any) -> Reply:
+    def __call__(self, table: Table, plan: Any, values: Any = None, *, rng: Rng) -> Reply:
         """Run at one party."""
-        return self._single(table, rng=rng, **public_arguments)
+        return self._single(table, *self._given(plan, values), rng=rng)
 
-    def batched(self, many: Many) -> Many:
+    def batched(self, many: M) -> M:
         """Register the form that serves many parties at once; it must give what the single form gives."""
         self._many = many
         return many
 
-    def run_many(self, tables: Sequence[Table], *, rngs: Sequence[Rng], **public_arguments: Any) -> Sequence[Reply]:
+    def run_many(self, tables: Sequence[Table], plan: Any, values: Any, *, rngs: Sequence[Rng]) -> Sequence[Reply]:
         """Run at several parties that live in one process, together where the step has a batched form."""
         if self._many is None or len(tables) < 2:
-            return [self(table, rng=rng, **public_arguments) for table, rng in zip(tables, rngs, strict=True)]
-        return self._many(tables, rngs=rngs, **public_arguments)
+            return [self(table, plan, values, rng=rng) for table, rng in zip(tables, rngs, strict=True)]
+        return self._many(tables, *self._given(plan, values), rngs=rngs)
+
+    def encode_values(self, values: Any) -> Value:
+        """The coordinator's values as they travel."""
+        self._check(values)
+        return None if values is None else to_value(values)
+
+    def decode_values(self, value: Value) -> Any:
+        """The coordinator's values; a `WireError` for an unknown field, a missing one or one of another type."""
+        if self.values is None:
+            if value is not None:
+                raise WireError(f"step {self.name!r} takes no values, and the question has some")
+            return None
+        return from_value(self.values, value)
+
+    def _given(self, plan: Any, values: Any) -> tuple[Any, ...]:
+        self._check(values)
+        if not isinstance(plan, self.plan):
+            raise TypeError(f"step {self.name!r} needs a {self.plan.__qualname__}, not a {type(plan).__qualname__}")
+        return (plan,) if self.values is None else (plan, values)
+
+    def _check(self, values: Any) -> None:
+        wanted = type(None) if self.values is None else self.values
+        if not isinstance(values, wanted):
+            raise TypeError(f"step {self.name!r} takes {wanted.__qualname__}, not {type(values).__qualname__}")
 
     def __repr__(self) -> str:
         return f"Step({self.name!r}, version={self.version})"
 
 
-_STEPS: dict[tuple[str, int], Step] = {}
-
-
-def step(name: str, *, version: int) -> Callable[[Single], Step]:
-    """Register a function as the step `name` in `version`."""
+def step(
+    name: str, *, version: int, plan: type, values: type | None = None, pinned: tuple[str, ...] = ()
+) -> Callable[[Single], Step]:
+    """Make a function the step `name` in `version`, with the classes of its plan and values, and what is pinned."""
 
     def register(single: Single) -> Step:
-        if (name, version) in _STEPS:
-            raise ValueError(f"step {name!r} version {version} is registered twice")
-        _STEPS[name, version] = registered = Step(name, version, single)
-        return registered
+        return Step(name, version, single, plan=plan, values=values, pinned=pinned)
 
     return register
-
-
-def find_step(name: str, version: int) -> Step:
-    """The step of that name and version; a `WireError` if this installation has none."""
-    try:
-        return _STEPS[name, version]
-    except KeyError:
-        known = sorted(v for n, v in _STEPS if n == name)
-        hint = f"this installation has version {known[-1]}" if known else "this installation does not know it"
-        raise WireError(f"step {name!r} version {version} cannot run here: {hint}; use the same release") from None

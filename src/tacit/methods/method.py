@@ -18,28 +18,37 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError as ScikitNotFittedError
 
-from tacit.data.encoding import clip_rows
 from tacit.data.label import normal
+from tacit.data.rows import Rows, encode_rows
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.errors import NotFittedError, SettingError
-from tacit.federation.federation import Federation, Given
-from tacit.methods.coefficient import coefficient_rows
+from tacit.errors import SettingError, UserError
+from tacit.federation.agreement import Ask, Terms
+from tacit.federation.channel import Channel, Given
+from tacit.federation.federation import Federation
+from tacit.federation.group import SizesTold, SumGroup
+from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
 from tacit.models.inference import Inference
-from tacit.privacy.accounting import epsilon_for, epsilon_of, guarantee_of, rho_for
+from tacit.privacy.accounting import epsilon_for, epsilon_of, guarantee_of
 from tacit.privacy.event import Composed, Event
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
-from tacit.report.facts import HEADINGS, FitFacts, PartyFacts, RunFacts, Traffic
+from tacit.report.coefficient import coefficient_rows
+from tacit.report.facts import HEADINGS, FitFacts, PartyFacts, RunFacts, TrafficFacts
 from tacit.report.metrics import Metrics, evaluate
 from tacit.report.page import Report
 from tacit.report.text import summary_text
 
 Floats = npt.NDArray[np.float64]
+
+
+class NotFittedError(UserError, ScikitNotFittedError):  # type: ignore[misc]
+    """A model was asked for something before it was fitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,37 +68,95 @@ class Learned:
     notices: tuple[str, ...] = ()
 
 
-class Method(BaseEstimator, ABC):  # type: ignore[misc]
+class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """One way to learn a classifier from parties.
 
-    A subclass states its settings in `__init__`, its cost in `event`, and learns in `_learn`. One whose model is not
-    linear also overrides `decision_function`, `_state` and `_restore`.
+    Records to predict are in the columns' own units, encoded by the schema as the parties' tables are. A data frame's
+    columns are found by name. An array, or a data frame whose columns are numbered, has one column for each feature, in
+    the order of `schema_.feature_names`.
+
+    A subclass states its settings in `__init__`, its cost in `event`, and what a run is in `plan` and `course`, which
+    follow from settings and cohort alone; it learns in `_learn`. One whose model is not linear also overrides
+    `decision_function`, `_state` and `_restore`.
+
+    Attributes:
+        classes_: the labels; of two, the last is the positive one.
+        coef_: of shape (1, d) for two classes, (C, d) for more; only linear models have it. Its d columns are the
+            encoded ones, `schema_.column_names`: a number with bounds is scaled by them to [-1, 1], a category is 0 or
+            1. A federation made from arrays declares no bounds, so that there these are the array's own columns.
+            `summary()` has the same coefficients in original units, and `facts_.coefficients` has them as numbers.
+        intercept_: of shape (1,) or (C,), over the same columns.
+        n_features_in_: how many features the schema has.
+        feature_names_in_: their names, if they were given any.
+        schema_: the public facts about the columns.
+        guarantee_: what the run promises.
+        delta_: its delta, as the number of records settled it.
+        n_rounds_: how many rounds the run took.
+        facts_: the run in plain facts, for reports.
+        metrics_: what `evaluate` measured, by label.
     """
 
     name: ClassVar[str]
     unit: Unit = "record"
     relation: Relation = "replace-one"
     needs_everybody: ClassVar[bool] = True  # whether a round cannot go on without a few parties
+    resumes: ClassVar[bool] = True  # whether a run that broke off can go on; else a new one begins
+
+    @property
+    def sizes_told(self) -> SizesTold:
+        """What the parties of a run are told of their numbers of records."""
+        return "each"
 
     @abstractmethod
     def event(self) -> Event:
         """What one run costs each record; needs no data."""
 
     @abstractmethod
+    def plan(self, cohort: Cohort) -> Any:
+        """The public plan of a run with this cohort: every party works out the same."""
+
+    @abstractmethod
+    def course(self, plan: Any) -> tuple[Ask, ...]:
+        """Which steps a run with this plan asks, in which order, and how often at most."""
+
+    @abstractmethod
     def _check_settings(self) -> None:
         """Refuse settings that cannot be honoured."""
 
     @abstractmethod
-    def _learn(self, parties: Federation) -> Learned:
+    def _learn(self, channel: Channel, plan: Any) -> Learned:
         """Ask the parties and put their answers together."""
+
+    @property
+    def promise(self) -> Promise:
+        """What the settings promise, before any size is known."""
+        return Promise(
+            method=type(self).__name__,
+            epsilon=getattr(self, "epsilon", math.inf),
+            delta=getattr(self, "delta", 0.0),
+            relation=self.relation,
+            calibration=getattr(self, "calibration", "sound"),
+        )
 
     @property
     def guarantee(self) -> Guarantee:
         """What one run promises; needs no data."""
         self._check_settings()
-        delta = float(getattr(self, "delta", None) or 0.0)
+        delta = self.promise.settled_delta
         promised = guarantee_of(self.event(), delta, self.unit, self.relation)
-        return replace(promised, epsilon=self._as_asked(promised.epsilon), delta=delta)
+        return replace(promised, epsilon=self._as_asked(promised.epsilon))
+
+    def terms(self, schema: Schema, group: SumGroup) -> Terms:
+        """What a run with this group is: the same for the coordinator and for every party."""
+        self._check_settings()
+        plan = self.plan(self.cohort(schema, group))
+        return Terms(plan=plan, course=self.course(plan))
+
+    def cohort(self, schema: Schema, group: SumGroup) -> Cohort:
+        """Who takes part in a run with this group, with the settings' intercept and colluders."""
+        constant = 1.0 if getattr(self, "fit_intercept", False) else 0.0
+        colluders, method = getattr(self, "colluders", None), type(self).__name__
+        return Cohort.of(schema, group, colluders=colluders, constant=constant, method=method)
 
     def _as_asked(self, epsilon: float) -> float:
         """The epsilon that was asked for, where the accountant's differs from it by its rounding alone."""
@@ -102,13 +169,12 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         For audits: what claims this method's epsilon and has half its noise must be caught. Right as it stands for a
         pure release whose noise is in proportion to 1/epsilon, and for Gaussian noise; others override it.
         """
-        settings = self.get_params()
-        delta = settings.get("delta")
-        if delta is None:
-            epsilon = settings["epsilon"] / factor
+        promise = self.promise
+        if promise.is_pure:
+            epsilon = promise.epsilon / factor
         else:
-            epsilon = epsilon_for(rho_for(settings["epsilon"], delta) / factor**2, delta)
-        return type(self)(**settings | {"epsilon": epsilon})
+            epsilon = epsilon_for(promise.rho / factor**2, promise.settled_delta)
+        return type(self)(**self.get_params() | {"epsilon": epsilon})
 
     @classmethod
     def worst_neighbours(cls) -> list[Neighbours]:
@@ -120,39 +186,45 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         """The same for the calibration that a document prints: pairs that bring its mistake out."""
         return cls.worst_neighbours()
 
-    def fit(self, parties: Federation) -> Self:
-        """Learn from the parties; returns self."""
-        if not isinstance(parties, Federation):
+    def fit(self, parties: Federation, y: None = None) -> Self:
+        """Learn from the parties; returns self.
+
+        Args:
+            parties: who takes part; they have the labels.
+            y: nothing; it is here because scikit-learn's estimators have it.
+        """
+        if not isinstance(parties, Federation) or y is not None:
+            given = type(parties).__name__ + ("" if y is None else " and labels")
             raise SettingError(
-                f"{type(self).__name__}.fit takes a Federation, not a {type(parties).__name__}; "
+                f"{type(self).__name__}.fit takes a Federation, not a {given}; "
                 f"make one with tacit.Federation.split(X, y, ...) or .from_files(schema, ...)"
             )
         self._check_settings()
         started = time.perf_counter()
         before = {name: card.n_records for name, card in parties.cards.items()}
-        run = parties.begin(self.name)
-        learned = self._learn(run)
-        self.schema_: Schema = parties.schema
-        self.classes_: npt.NDArray[Any] = parties.labels
+        run = parties.begin(self)
+        self.delta_: float = self.promise.settled(run.n_records).settled_delta
+        learned = self._learn(run, run.plan)
+        self._take_columns(parties.schema, parties.labels)
         if learned.coef is not None and learned.intercept is not None:
             self.coef_: Floats = learned.coef
             self.intercept_: Floats = learned.intercept
-        self.n_features_in_: int = parties.schema.n_columns
         self.n_rounds_: int = run.traffic.rounds
-        self.guarantee_: Guarantee = self.guarantee
+        promised = self.guarantee
+        self.guarantee_: Guarantee = replace(promised, delta=self.delta_) if promised.delta else promised
         self.metrics_: dict[str, Metrics] = {}
         self.facts_: RunFacts = self._facts(run, learned, before, time.perf_counter() - started)
         return self
 
     # --- prediction, by scikit-learn's conventions -------------------------------------------------------------------
 
-    def decision_function(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
+    def decision_function(self, X: Rows) -> Floats:
         """Log odds of the last class (two classes), or one score for each class."""
         rows = self._encoded(X)
         scores: Floats = rows @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
+    def predict_proba(self, X: Rows) -> Floats:
         """The probability of each class, of shape (n, C)."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -160,20 +232,18 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
         probabilities: Floats = softmax(scores, axis=1)
         return probabilities
 
-    def predict(self, X: npt.ArrayLike | pd.DataFrame | Table) -> npt.NDArray[Any]:
+    def predict(self, X: Rows) -> npt.NDArray[Any]:
         """The likeliest class of each row."""
         likeliest = np.argmax(self.predict_proba(X), axis=1)
         predicted: npt.NDArray[Any] = self.classes_[likeliest]
         return predicted
 
-    def score(self, X: npt.ArrayLike | pd.DataFrame | Table, y: npt.ArrayLike | None = None) -> float:
+    def score(self, X: Rows, y: npt.ArrayLike | None = None) -> float:
         """Accuracy; a `Table` brings its own labels."""
         truth = self._truth(X, y)
         return float(np.mean(np.argmax(self.predict_proba(X), axis=1) == truth))
 
-    def evaluate(
-        self, X: npt.ArrayLike | pd.DataFrame | Table, y: npt.ArrayLike | None = None, *, label: str = "test data"
-    ) -> Metrics:
+    def evaluate(self, X: Rows, y: npt.ArrayLike | None = None, *, label: str = "test data") -> Metrics:
         """Measure on records that the caller may see, and put the figures into the report."""
         classes = [str(c) for c in self.classes_]
         self.metrics_[label] = metrics = evaluate(self._truth(X, y), self.predict_proba(X), classes)
@@ -201,10 +271,28 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON; `tacit.load` reads it. Nothing in the file can run."""
-        from tacit.methods.file import save
-
         self._check_fitted()
-        save(self, Path(path))
+        ModelFile(
+            method=self.name,
+            schema=self.schema_,
+            classes=self.classes_,
+            state=self._state(),
+            n_rounds=self.n_rounds_,
+            delta=self.delta_,
+            facts=self.facts_,
+        ).write(path)
+
+    def take_file(self, file: ModelFile) -> Self:
+        """Become the fitted model that a file holds; `tacit.load` makes the method with its settings first."""
+        self._take_columns(file.schema, file.classes)
+        self._restore(file.state)
+        self.n_rounds_ = file.n_rounds
+        self.delta_ = file.delta
+        assert file.facts.guarantee is not None
+        self.guarantee_ = file.facts.guarantee
+        self.facts_ = file.facts
+        self.metrics_ = {}
+        return self
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that make up the model, for its file."""
@@ -217,28 +305,28 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether it has learned; a run that broke off leaves no model."""
+        return hasattr(self, "facts_")
+
     def _check_fitted(self) -> None:
-        if not hasattr(self, "facts_"):
+        if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} has not learned anything yet; call fit(parties) first")
 
-    def _encoded(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
-        self._check_fitted()
-        if isinstance(X, Table):
-            return X.arrays()[0]
-        if isinstance(X, pd.DataFrame):
-            return self.schema_.encode_features(
-                {name: X[name].to_numpy() for name in self.schema_.feature_names if name in X}
-            )
-        matrix = np.asarray(X, dtype=np.float64)
-        if matrix.ndim != 2 or matrix.shape[1] != self.n_features_in_:
-            raise SettingError(
-                f"X of shape {matrix.shape} does not fit a model of {self.n_features_in_} columns; give one for each"
-            )
-        if self.schema_.norm_bound is None:
-            return matrix
-        return clip_rows(matrix, self.schema_.norm_bound, overwrite=False)[0]
+    def _take_columns(self, schema: Schema, labels: npt.NDArray[Any]) -> None:
+        self.schema_: Schema = schema
+        self.classes_: npt.NDArray[Any] = labels
+        self.n_features_in_: int = len(schema.features)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+        if schema.has_own_names:
+            self.feature_names_in_: npt.NDArray[Any] = np.array(schema.feature_names, dtype=object)
 
-    def _truth(self, X: npt.ArrayLike | pd.DataFrame | Table, y: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
+    def _encoded(self, X: Rows) -> Floats:
+        self._check_fitted()
+        return encode_rows(X, self.schema_, type(self).__name__)
+
+    def _truth(self, X: Rows, y: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
         self._check_fitted()
         if isinstance(X, Table):
             return X.arrays()[1]
@@ -253,7 +341,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
             )
         return indices[inverse]
 
-    def _facts(self, run: Federation, learned: Learned, sizes: Mapping[str, int], seconds: float) -> RunFacts:
+    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int], seconds: float) -> RunFacts:
         inference = learned.inference
         return RunFacts(
             method=type(self).__name__,
@@ -265,7 +353,7 @@ class Method(BaseEstimator, ABC):  # type: ignore[misc]
             target=run.schema.target.name,
             parties=tuple(self._party_facts(name, size, run.traffic.given.get(name)) for name, size in sizes.items()),
             guarantee=self.guarantee_,
-            traffic=Traffic(
+            traffic=TrafficFacts(
                 rounds=run.traffic.rounds,
                 messages=run.traffic.messages,
                 bytes_up=run.traffic.bytes_up,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.data.table import Table
-from tacit.federation.federation import Opened
+from tacit.federation.channel import Opened
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.errors import SettingError
-from tacit.methods.exact import exact_problem
+from tacit.methods.exact_fit import exact_problem
+from tacit.methods.model_file import ModelFile
 from tacit.methods.setting import check_l2
 from tacit.models.problem import Problem
 from tacit.models.solver import fit
@@ -73,9 +74,7 @@ def linear_model(model: object, schema: Schema, name: str) -> PublicModel:
     messages call it.
     """
     if isinstance(model, str | os.PathLike):
-        from tacit.methods.file import load
-
-        model = load(Path(model))
+        model = _from_file(Path(model), name)
     coef, intercept = _parts(model, name)
     known = getattr(model, "schema_", None)
     if isinstance(known, Schema):
@@ -90,6 +89,13 @@ def linear_model(model: object, schema: Schema, name: str) -> PublicModel:
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise SettingError(f"{name} has a coefficient that is not finite; give a model that was fitted")
     return PublicModel(coef_=coef, intercept_=intercept, schema_=schema)
+
+
+def _from_file(path: Path, name: str) -> PublicModel:
+    file = ModelFile.read(path)
+    if not {"coef", "intercept"} <= file.state.keys():
+        raise SettingError(f"{name} = {path} holds a {file.facts.method}, which is no linear model; give one that is")
+    return PublicModel(coef_=file.state["coef"], intercept_=file.state["intercept"], schema_=file.schema)
 
 
 def _parts(model: object, name: str) -> tuple[Floats, Floats]:

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tacit.data.schema import Schema
 from tacit.errors import SettingError
-from tacit.privacy.guarantee import check_delta, check_epsilon
-
-
-def check_privacy(epsilon: float, delta: float | None) -> None:
-    """Refuse an epsilon or delta that promises nothing or makes no sense; infinity is allowed and adds no noise."""
-    check_epsilon(epsilon)
-    if delta is not None:
-        check_delta(delta)
 
 
 def check_l2(l2: float | None, *, zero: bool) -> None:
@@ -49,13 +40,3 @@ def check_colluders(colluders: int, n_parties: int) -> None:
         raise SettingError(
             f"colluders = {colluders!r} among {n_parties} parties leaves nobody honest; choose 0 to {n_parties - 1}"
         )
-
-
-def required_radius(schema: Schema, method: str, constant: float) -> float:
-    """The norm bound of a row with its constant feature; a missing bound is an error."""
-    if schema.radius is None:
-        raise SettingError(
-            f"{method} needs a bound on the norm of a row: pass norm_bound=... to Federation.split, "
-            f"or give every numeric feature its low and high"
-        )
-    return math.hypot(schema.radius, constant)

@@ -1,6 +1,9 @@
 """Loss, gradient and curvature of the classifiers, and the solvers that certify how near the optimum they came.
 
 loss         what is summed over records: value, gradient, curvature
+residual     prediction minus label, accurate however sure the prediction is
+parameter    from a parameter to coefficients and intercepts, and back
+response     how far one record can move the sum of the records' responses
 problem      what to fit, and what a fit found
 certificate  how far an iterate is from the optimum at most, rounding included
 solver       one fit over a stream of row blocks

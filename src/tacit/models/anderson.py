@@ -135,34 +135,36 @@ def ascend(
         oracle.ask(ascent.point)
         since_plain = 0 if plain else since_plain + 1
         taken = plain or oracle.is_better()  # a plain image is better: nobody need tell
-        if taken:
-            step = oracle.accept()
+        step = oracle.accept() if taken else None
+        ascent.visits.append(Visit(point=ascent.point, plain=plain, step=step))
+        if step is not None:
             accepted.append((ascent.point, step))
-            ascent.visits.append(Visit(point=ascent.point, plain=plain, step=step))
-        else:
-            ascent.visits.append(Visit(point=ascent.point, plain=plain, step=None))
         if not plain:
             refusals = 0 if taken else refusals + 1
-        point, step = accepted[-1]
-        image = point + step
-        further = extrapolate(list(accepted))
-        if taken:
-            shortfalls.append(_norm(further - point) / max(_norm(step), _TINY))
-        ascent.shortfall = max([1.0, *shortfalls])
-        ascent.error = _norm(step) * ascent.shortfall / max(_norm(image), _LEAST_NORM)
+        image, further = _estimate(ascent, list(accepted), shortfalls, taken=taken)
         ascent.converged = ascent.error <= settings.tolerance
         plain = settings.memory == 0 or len(accepted) == 1 or not taken or since_plain >= PLAIN_EVERY - 1
-        ascent.point = (
-            further
-            if ascent.converged and settings.memory
-            else image
-            if plain
-            else image + 0.5 ** max(0, refusals - 1) * (further - image)
-        )
+        if ascent.converged and settings.memory:
+            ascent.point = further
+        else:
+            ascent.point = image if plain else image + 0.5 ** max(0, refusals - 1) * (further - image)
         if on_round is not None:
             on_round(ascent)
         if ascent.converged or len(ascent.visits) >= settings.max_rounds:
             return ascent
+
+
+def _estimate(
+    ascent: Ascent, accepted: list[tuple[Array, Array]], shortfalls: deque[float], *, taken: bool
+) -> tuple[Array, Array]:
+    """Tell the ascent its error; returns the last accepted point's image, and how far one would extrapolate."""
+    point, step = accepted[-1]
+    image, further = point + step, extrapolate(accepted)
+    if taken:
+        shortfalls.append(_norm(further - point) / max(_norm(step), _TINY))
+    ascent.shortfall = max([1.0, *shortfalls])
+    ascent.error = _norm(step) * ascent.shortfall / max(_norm(image), _LEAST_NORM)
+    return image, further
 
 
 def extrapolate(accepted: list[tuple[Array, Array]]) -> Array:

@@ -20,7 +20,9 @@ from scipy.special import expit
 from tacit.errors import DataError, SettingError
 from tacit.models.diagnosis import explain_missing_class
 from tacit.models.loss import Array, Labels
+from tacit.models.parameter import coefficients
 from tacit.models.problem import Problem
+from tacit.models.residual import softmax, subtract_label
 from tacit.models.solver import fit
 
 _U = 2.0**-53
@@ -44,14 +46,16 @@ class Solutions:
     @property
     def coef(self) -> Array:
         """The coefficients, (P, d) or (P, C, d)."""
-        return self.theta[..., : self.problem.n_features].copy()
+        return self._coefficients[0]
 
     @property
     def intercept(self) -> Array:
         """The intercepts, (P,) or (P, C): the last parameter times the constant."""
-        if self.problem.intercept == "none":
-            return np.zeros(self.theta.shape[:-1])
-        return np.asarray(self.theta[..., -1] * self.problem.constant)
+        return self._coefficients[1]
+
+    @property
+    def _coefficients(self) -> tuple[Array, Array]:
+        return coefficients(self.theta, self.problem.n_features, self.problem.loss.constant)
 
 
 def fit_many(X: Array, y: Labels, offsets: Labels, *, problem: Problem, l2: Array | None = None) -> Solutions:
@@ -234,14 +238,9 @@ class _Stack:
             wrong = weight * expit(-margin)
             loss = (weight * np.logaddexp(0.0, -margin)).sum(axis=1)
             return loss, (-sign * wrong)[:, None, :], [(0, 0, wrong * expit(margin))]
-        true = y[:, :, None]
-        scores -= np.take_along_axis(scores, true, axis=2)
-        record_loss = np.logaddexp.reduce(scores, axis=2)
-        P = np.exp(scores - record_loss[:, :, None])
+        record_loss, P = softmax(scores, y)
         pairs = [(a, b, weight * P[:, :, a] * P[:, :, b]) for a in range(self.n_scores) for b in range(a)]
-        np.put_along_axis(P, true, 0.0, axis=2)
-        np.put_along_axis(P, true, -P.sum(axis=2, keepdims=True), axis=2)
-        residual = (weight[:, :, None] * P).transpose(0, 2, 1)
+        residual = (weight[:, :, None] * subtract_label(P, y)).transpose(0, 2, 1)
         return (weight * record_loss).sum(axis=1), residual, pairs
 
     def _certify(self, theta: Array, Z: Array, beta: Array, penalty: Array) -> tuple[Array, Array, Labels]:

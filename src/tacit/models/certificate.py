@@ -1,17 +1,20 @@
 """How far an iterate is from the optimum at most, rounding errors of its gradient and curvature included.
 
-Let F be the objective, g and H its gradient and curvature at theta, v = theta* - theta, nu^2 = g'H^{-1}g, and let m be
-such that every record's score moves by at most m ||w||_H along any direction w (binary; for softmax, every difference
-of two scores of a record).
+Let F be the objective, g and H its gradient and curvature at theta, v = theta* - theta and nu^2 = g'H^{-1}g. Let m be
+such that every record's score moves by at most m ||w||_H along any direction w. For softmax this is to hold of every
+difference of two scores of a record.
 
 Claim. If q = m nu < 1, the optimum exists and ||v||_H <= -ln(1 - q) / m.
 
-Proof. Along v the third derivative of the logistic and log-sum-exp loss is at most r = m ||v||_H times the second (for
-one record it is the third central moment of the scores, which is at most their range times their variance), and the
-penalty has none. So F''(theta + tv) >= exp(-rt) F''(theta) in direction v. Integrating, v'(grad F(theta*) - g) >=
-||v||_H^2 (1 - e^{-r}) / r, and the left side is -v'g <= ||v||_H nu. Hence 1 - e^{-r} <= r nu / ||v||_H = m nu = q.
-The same inequality on the sphere ||v||_H = -ln(1 - q') / m with q < q' < 1 shows that F grows outwards there, so that
-an optimum exists inside. QED (The idea is that of Bach 2010, "Self-concordant analysis for logistic regression".)
+Proof (the idea is that of Bach 2010, "Self-concordant analysis for logistic regression").
+
+1. Along v the third derivative of a record's loss is the third central moment of its scores. That is at most their
+   range times their variance, so at most r = m ||v||_H times the second derivative. The penalty has none.
+2. So F''(theta + tv) >= exp(-rt) F''(theta) in direction v.
+3. Integrating, v'(grad F(theta*) - g) >= ||v||_H^2 (1 - e^{-r}) / r. The left side is -v'g <= ||v||_H nu.
+4. Hence 1 - e^{-r} <= r nu / ||v||_H = m nu = q, which is the claim's bound.
+5. The same inequality on the sphere ||v||_H = -ln(1 - q') / m with q < q' < 1 shows that F grows outwards there. So an
+   optimum exists inside. QED
 
 All norms are computed in units s_j = H_jj^{-1/2} of the parameters, so that nothing depends on the units of a feature:
 m <= max_i ||S x_i|| sqrt(lambda_max((S H S)^{-1})), and ||v||_2 <= ||v||_H sqrt(lambda_max(H^{-1})).
@@ -52,7 +55,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class FitPoint:
     """What the certificate needs to know of an iterate.
 
     `gradient` and `curvature` are the objective's, `sums` the data's part of it; `column_bound` bounds |x_ij| per
@@ -67,7 +70,7 @@ class Point:
     l2_floor: float
 
 
-def certify(point: Point, loss: Loss) -> Certificate:
+def certify(point: FitPoint, loss: Loss) -> Certificate:
     """Bounds on the distance of `point` from the optimum.
 
     If theta and theta* are known to lie in a subspace (softmax parameters that sum to zero over the classes), the
@@ -99,7 +102,7 @@ def certify(point: Point, loss: Loss) -> Certificate:
     return Certificate(computed=computed, distance_bound=max(computed, distance_bound) + representation)
 
 
-def rounding_errors(point: Point, loss: Loss) -> tuple[Array, float]:
+def rounding_errors(point: FitPoint, loss: Loss) -> tuple[Array, float]:
     """Worst-case rounding errors: of each gradient entry, and of the curvature in units of its own diagonal."""
     size, bound = point.theta.size, point.column_bound
     score_error = _gamma(loss.width + 2) * float((np.abs(point.theta) @ bound).max(initial=0.0))

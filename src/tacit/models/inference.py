@@ -6,12 +6,11 @@ the prior N(0, I / l2). It is not the sampling covariance of the penalised estim
 z and p are then only a guide.
 
 A softmax fit is told in its symmetric form, parameters that sum to zero over the classes; its covariance is singular in
-the directions that change no probability. Contrasts with a reference class are a choice of `units`: see `contrasts`.
+the directions that change no probability. Contrasts with a reference class are a choice of `units`.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from tacit.errors import SettingError
 from tacit.models.loss import Array
-from tacit.models.problem import Problem, Solution
+from tacit.models.problem import Solution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,21 +37,6 @@ class Inference:
     log_likelihood: float
     aic: float
     n_records: int
-
-    @property
-    def odds_ratio(self) -> Array:
-        """exp(estimate): the factor by which the odds change for one unit more."""
-        return _exp(self.estimate)
-
-    @property
-    def odds_ratio_low(self) -> Array:
-        """The lower end of the odds ratio's interval."""
-        return _exp(self.low)
-
-    @property
-    def odds_ratio_high(self) -> Array:
-        """The upper end of the odds ratio's interval; infinite where no float holds it."""
-        return _exp(self.high)
 
 
 def infer(solution: Solution, *, units: Array | None = None, confidence: float = 0.95) -> Inference:
@@ -73,7 +57,7 @@ def infer(solution: Solution, *, units: Array | None = None, confidence: float =
     return wald(
         J @ solution.theta.ravel(),
         J @ covariance_of(solution) @ J.T,
-        problem=solution.problem,
+        n_parameters=(solution.problem.n_classes - 1) * solution.problem.loss.width,
         log_likelihood=solution.log_likelihood,
         n_records=solution.n_records,
         confidence=confidence,
@@ -84,7 +68,7 @@ def wald(
     estimate: Array,
     covariance: Array,
     *,
-    problem: Problem,
+    n_parameters: int,
     log_likelihood: float,
     n_records: int,
     confidence: float = 0.95,
@@ -103,7 +87,7 @@ def wald(
         covariance=covariance,
         confidence=confidence,
         log_likelihood=log_likelihood,
-        aic=2 * (problem.n_classes - 1) * problem.loss.width - 2 * log_likelihood,
+        aic=2 * n_parameters - 2 * log_likelihood,
         n_records=n_records,
     )
 
@@ -119,18 +103,6 @@ def covariance_of(solution: Solution) -> Array:
     return np.asarray(centre @ _inverse(H + null) @ centre)
 
 
-def contrasts(solution: Solution, *, reference: int = 0) -> Array:
-    """`units` for a softmax fit that tell each other class's parameters minus those of the `reference` class."""
-    C, k = solution.problem.n_classes, solution.problem.loss.width
-    if C == 2:
-        raise SettingError("contrasts are for more than two classes; a fit with two is already told against class 0")
-    if not 0 <= reference < C:
-        raise SettingError(f"reference = {reference} is no class index; choose from 0 to {C - 1}")
-    others = np.delete(np.eye(C), reference, axis=0)
-    others[:, reference] = -1.0
-    return np.asarray(np.kron(others, np.eye(k)) @ _as_fitted(solution))
-
-
 def _as_fitted(solution: Solution) -> Array:
     """The identity, but for intercepts, which are told times their constant."""
     factor = np.ones(solution.problem.loss.shape)
@@ -143,9 +115,3 @@ def _inverse(H: Array) -> Array:
     s = 1 / np.sqrt(np.diag(H))
     inverse: Array = cho_solve(cho_factor(H * np.outer(s, s), lower=True), np.eye(len(H)))
     return inverse * np.outer(s, s)
-
-
-def _exp(x: Array) -> Array:
-    """exp, infinite without a warning where no float holds it."""
-    largest = math.log(np.finfo(np.float64).max)
-    return np.where(x > largest, np.inf, np.exp(np.minimum(x, largest)))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from tacit.errors import SettingError
+from tacit.models.residual import residuals, softmax, subtract_label
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -146,10 +147,10 @@ class Loss:
 
 
 def _binary_chunk(model: Loss, X: Array, y: Labels, theta: Array, total: Sums) -> tuple[float, float]:
-    sign = 2.0 * y - 1.0
-    margin = sign * model.scores(X, theta)
-    wrong = expit(-margin)  # the probability of the other class: accurate for margins of either sign
-    residual = -sign * wrong  # sigma(theta.x) - y
+    scores = model.scores(X, theta)
+    margin = (2.0 * y - 1.0) * scores
+    residual = residuals(scores[:, None], y)[:, 0]
+    wrong = np.abs(residual)  # the probability of the other class: accurate for margins of either sign
     total.gradient[: model.n_features] += residual @ X
     if model.constant != 0:
         total.gradient[-1] += model.constant * residual.sum()
@@ -159,20 +160,15 @@ def _binary_chunk(model: Loss, X: Array, y: Labels, theta: Array, total: Sums) -
 
 
 def _softmax_chunk(model: Loss, X: Array, y: Labels, theta: Array, total: Sums) -> tuple[float, float]:
-    rows = np.arange(len(y))
-    scores = model.scores(X, theta)
-    scores -= scores[rows, y][:, None]  # relative to the true class, so that a small loss keeps its digits
-    loss = np.logaddexp.reduce(scores, axis=1)
-    P = np.exp(scores - loss[:, None])
+    loss, P = softmax(model.scores(X, theta), y)
     if total.curvature is not None:
         _add_softmax_curvature(model, X, P, total.curvature)
-    P[rows, y] = 0.0
-    wrong = P.sum(axis=1)
-    P[rows, y] = -wrong  # p - e_y, without the cancellation of p_y - 1
-    total.gradient[:, : model.n_features] += P.T @ X
+    residual = subtract_label(P, y)
+    total.gradient[:, : model.n_features] += residual.T @ X
     if model.constant != 0:
-        total.gradient[:, -1] += model.constant * P.sum(axis=0)
-    return float(loss.sum()), 2.0 * float(wrong.sum())
+        total.gradient[:, -1] += model.constant * residual.sum(axis=0)
+    right = residual[np.arange(len(y)), y]  # p_y - 1, minus the probability of all wrong classes
+    return float(loss.sum()), -2.0 * float(right.sum())
 
 
 def _add_softmax_curvature(model: Loss, X: Array, P: Array, H: Array) -> None:

@@ -315,7 +315,7 @@ def check_hidden(hidden: object) -> None:
     )
     if not fits:
         raise SettingError(
-            f"layers = {hidden!r} must be the widths of at most {MOST_LAYERS} hidden layers, such as (50, 20)"
+            f"hidden_layer_sizes = {hidden!r} must be the widths of at most {MOST_LAYERS} hidden layers: (50, 20)"
         )
 
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from tacit.errors import SettingError
-from tacit.models.inference import Inference
+from tacit.models.inference import Inference, wald
 from tacit.models.loss import Array
 
 
@@ -50,19 +49,11 @@ def noisy_inference(
             f"parameters; give one column for each"
         )
     told, spread = units @ estimate, units @ covariance @ units.T
-    error = np.sqrt(np.maximum(np.diag(spread), 0.0))
-    z = np.divide(told, error, out=np.full_like(told, np.nan), where=error > 0)
-    half = float(ndtri(0.5 + confidence / 2)) * error
-    return Inference(
-        estimate=told,
-        standard_error=error,
-        z=z,
-        p=2 * ndtr(-np.abs(z)),
-        low=told - half,
-        high=told + half,
-        covariance=spread,
-        confidence=confidence,
+    return wald(
+        told,
+        spread,
+        n_parameters=len(estimate),
         log_likelihood=math.nan,
-        aic=math.nan,
         n_records=n_records,
+        confidence=confidence,
     )

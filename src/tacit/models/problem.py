@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.errors import SettingError
 from tacit.models.loss import Array, Loss
+from tacit.models.parameter import coefficients
 
 Intercept = Literal["free", "feature", "none"]
 
@@ -105,12 +106,13 @@ class Solution:
     @property
     def coef(self) -> Array:
         """The coefficients in scikit-learn's shape: (1, d), or (C, d) for more than two classes."""
-        return np.atleast_2d(self.theta)[:, : self.problem.n_features].copy()
+        return self._coefficients[0]
 
     @property
     def intercept(self) -> Array:
         """The intercepts in scikit-learn's shape, (1,) or (C,): the last parameter times the constant."""
-        theta = np.atleast_2d(self.theta)
-        if self.problem.intercept == "none":
-            return np.zeros(len(theta))
-        return theta[:, -1] * self.problem.constant
+        return self._coefficients[1]
+
+    @property
+    def _coefficients(self) -> tuple[Array, Array]:
+        return coefficients(self.theta, self.problem.n_features, self.problem.loss.constant)

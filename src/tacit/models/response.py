@@ -1,20 +1,25 @@
-"""A record's response to a model, (prediction - the same for every class) times its row: how far one record moves it.
+"""How far one record can move the sum of the records' responses to a model.
 
-The gradient of the loss is the sum of responses minus a sum t of labels times rows, which no model enters:
+A response is (predicted - uniform class probabilities) times the row. The gradient of the loss is the sum of responses
+minus t, a sum of labels times rows that no model enters:
 
     two classes    (sigma(s) - 1/2) u            t = sum (y - 1/2) u
     more classes   (p(s) - 1/C) u', a matrix     t = sum (e_y - 1/C) u'
 
-u is a row of norm at most 1, s its scores. A response depends on no label, has a norm of at most 1/2 (two classes), and
-is 0 at the zero model; a gradient's is up to 1, and 1/2 there. Here scores are bounded and may otherwise be anything,
-so that two responses are at most twice as far apart as one is long, and can be: rows that are opposite in u may have
-the same scores where u is a row that was made shorter.
+u is a row of norm at most 1, s its scores. A response depends on no label. With two classes its norm is at most 1/2,
+and 0 at the zero model; a gradient's norm is up to 1, and 1/2 there.
+
+Scores are bounded here and may otherwise be anything. So two responses are at most twice as far apart as one is long.
+That is reached: where u is a row that was made shorter, opposite rows u may have the same scores.
 
 Two classes. |sigma(s) - 1/2| grows with |s|.
 
-More classes. ||p - 1/C||^2 = sum p^2 - 1/C. As a function of one score, sum p^2 first falls and then rises (its
-derivative is 2 p_j (p_j - sum p^2)), so it is largest where every score is at an end of the range that they share, m
-of them at the upper; two scores differ by at most sqrt 2 times the norm of all.
+More classes, in steps.
+
+1. ||p - 1/C||^2 = sum p^2 - 1/C.
+2. As a function of one score, sum p^2 first falls and then rises: its derivative is 2 p_j (p_j - sum p^2).
+3. So it is largest where every score is at an end of the range that they share, m of them at the upper end.
+4. Two scores differ by at most sqrt 2 times the norm of all.
 
 All results are rounded up.
 """

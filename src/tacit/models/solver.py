@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tacit.errors import DataError, NotConverged
-from tacit.models.certificate import Certificate, Point, certify
+from tacit.models.certificate import Certificate, FitPoint, certify
 from tacit.models.diagnosis import explain_missing_class, explain_no_optimum
 from tacit.models.loss import Array, Blocks, Labels, Sums
 from tacit.models.problem import Intercept, Problem, Solution
@@ -77,7 +77,7 @@ def minimise(records: Records, *, problem: Problem, on_pass: Callable[[int, floa
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """What bounds the rounding errors, and tells a class without records: both public in no way."""
+    """Private: column bounds (for the rounding bound) and class counts (to detect an empty class)."""
 
     column_bound: Array  # (d,): the largest entry of each column, in size
     class_counts: Labels  # (C,): the number of records of each class
@@ -161,7 +161,7 @@ class _Search:
         near = float(np.linalg.norm(step)) <= self.problem.tolerance * max(1.0, float(np.linalg.norm(here.theta)))
         if not (near or decrement <= 1e-12):
             return None
-        point = Point(
+        point = FitPoint(
             theta=here.theta,
             gradient=here.gradient,
             curvature=here.curvature,

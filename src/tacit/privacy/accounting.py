@@ -1,4 +1,4 @@
-"""What events cost: the least epsilon for a delta, the least delta for an epsilon, and the noise for both.
+"""What events cost: the least epsilon for a delta, and the noise for both.
 
 An event is first summed up into what composes exactly (`_Costs`), then every proven bound that fits is tried and the
 best is taken. Each holds for adaptive compositions. Numbers lean towards privacy: costs and noise are rounded up.
@@ -25,8 +25,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from tacit.bisection import bisect, geometric_mean
 from tacit.errors import SettingError
 from tacit.privacy.event import (
     Approximate,
@@ -41,7 +42,7 @@ from tacit.privacy.event import (
     Repeated,
     Zcdp,
 )
-from tacit.privacy.gaussian import gaussian_mu, least_epsilon, log_gaussian_delta, mu_of_pure
+from tacit.privacy.gaussian import least_epsilon, log_gaussian_delta, mu_of_pure
 from tacit.privacy.guarantee import RELATIONS, Guarantee, Relation, Unit, check_delta, check_epsilon
 
 if TYPE_CHECKING:
@@ -67,17 +68,6 @@ def epsilon_of(event: Event, delta: float, *, relation: Relation = "replace-one"
     return min(bound.epsilon(delta - costs.lost_delta) for bound in _bounds(costs, relation))
 
 
-def delta_of(event: Event, epsilon: float, *, relation: Relation = "replace-one") -> float:
-    """The least delta that is proved for `event` at `epsilon`; 1 if nothing is.
-
-    Guarantees:
-        The event is (epsilon, delta)-differentially private under `relation`.
-    """
-    check_epsilon(epsilon)
-    costs = _sum_up(event, relation)
-    return min(1.0, *(costs.lost_delta + bound.delta(epsilon) for bound in _bounds(costs, relation)), 1.0)
-
-
 def guarantee_of(event: Event, delta: float, unit: Unit, relation: Relation) -> Guarantee:
     """What may be promised after `event`, at `delta` or, if that is no worse, at delta = 0."""
     epsilon, pure = epsilon_of(event, delta, relation=relation), epsilon_of(event, 0.0, relation=relation)
@@ -86,20 +76,9 @@ def guarantee_of(event: Event, delta: float, unit: Unit, relation: Relation) -> 
     return Guarantee(epsilon=max(epsilon, _NEXT_TO_NOTHING), delta=delta, unit=unit, relation=relation)
 
 
-def noise_multiplier_for(
-    epsilon: float, delta: float, kind: Literal["gaussian", "discrete-gaussian"], count: int = 1
-) -> float:
-    """The least noise over sensitivity for which `count` such releases are (epsilon, delta)-private, rounded up."""
-    check_epsilon(epsilon)
-    if count < 1:
-        raise SettingError(f"count = {count} must be at least 1")
-    match kind:
-        case "gaussian":
-            return math.sqrt(count) / gaussian_mu(epsilon, delta) * _UP
-        case "discrete-gaussian":
-            return math.sqrt(count / (2 * rho_for(epsilon, delta))) * _UP
-        case _:
-            raise SettingError(f"kind = {kind!r} is unknown; choose gaussian or discrete-gaussian")
+def noise_multiplier_for(epsilon: float, delta: float) -> float:
+    """The least discrete Gaussian noise over sensitivity that is (epsilon, delta)-private, rounded up."""
+    return math.sqrt(1 / (2 * rho_for(epsilon, delta))) * _UP
 
 
 @lru_cache(maxsize=4096)
@@ -107,14 +86,17 @@ def rho_for(epsilon: float, delta: float) -> float:
     """The largest rho whose zero-concentrated privacy implies (epsilon, delta), rounded down."""
     check_epsilon(epsilon)
     check_delta(delta)
+    if math.isinf(epsilon):
+        return math.inf
     target = math.log(delta)
+
+    def is_private(rho: float) -> bool:
+        return _log_concentrated_delta(epsilon, rho) <= target
+
     low, high = 0.0, 1.0
-    while _log_concentrated_delta(epsilon, high) <= target:
+    while is_private(high):
         low, high = high, 2 * high
-    while high - low > 1e-13 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if _log_concentrated_delta(epsilon, middle) <= target else (low, middle)
-    return low / _UP
+    return bisect(is_private, yes=low, no=high, tolerance=1e-13) / _UP
 
 
 def epsilon_for(rho: float, delta: float) -> float:
@@ -150,10 +132,7 @@ def least_noise(
     low = high / 2
     while is_enough(low) and low > 2.0**-20:
         low, high = low / 2, low
-    while high > low * (1 + tolerance):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
+    return bisect(is_enough, yes=high, no=low, tolerance=tolerance, middle=geometric_mean)
 
 
 @dataclass
@@ -209,8 +188,6 @@ def _add(costs: _Costs, event: Event, count: int) -> None:
 class _Bound(Protocol):
     def epsilon(self, delta: float) -> float: ...
 
-    def delta(self, epsilon: float) -> float: ...
-
 
 def _bounds(costs: _Costs, relation: Relation) -> Iterator[_Bound]:
     """Every bound that is proven of these costs."""
@@ -257,12 +234,6 @@ class _Pure:
     def epsilon(self, delta: float) -> float:
         return self.value
 
-    def delta(self, epsilon: float) -> float:
-        if math.isinf(self.value):
-            return 1.0
-        # The worst case is randomised response: (exp(value) - exp(epsilon)) / (1 + exp(value)).
-        return max(0.0, -math.expm1(epsilon - self.value)) / (1 + math.exp(-self.value)) * _UP
-
 
 @dataclass(frozen=True)
 class _Profile:
@@ -273,9 +244,6 @@ class _Profile:
     def epsilon(self, delta: float) -> float:
         return least_epsilon(lambda epsilon: log_gaussian_delta(epsilon, self.mu), delta) if delta else math.inf
 
-    def delta(self, epsilon: float) -> float:
-        return math.exp(log_gaussian_delta(epsilon, self.mu)) * _UP
-
 
 @dataclass(frozen=True)
 class _Concentrated:
@@ -283,9 +251,6 @@ class _Concentrated:
 
     def epsilon(self, delta: float) -> float:
         return least_epsilon(lambda epsilon: _log_concentrated_delta(epsilon, self.rho), delta) if delta else math.inf
-
-    def delta(self, epsilon: float) -> float:
-        return math.exp(_log_concentrated_delta(epsilon, self.rho)) * _UP
 
 
 def _log_concentrated_delta(epsilon: float, rho: float) -> float:
@@ -295,15 +260,14 @@ def _log_concentrated_delta(epsilon: float, rho: float) -> float:
     """
     if math.isinf(epsilon):
         return -math.inf
-    # The derivative (2 alpha - 1) rho - epsilon + log(1 - 1/alpha) grows with alpha: bisect for its zero.
-    low, high = 1e-9, (epsilon + 1) / (2 * rho) + 2  # alpha - 1
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        alpha = 1 + middle
-        slope = (2 * alpha - 1) * rho - epsilon - math.log1p(1 / middle)
-        low, high = (middle, high) if slope < 0 else (low, middle)
-    alpha = 1 + high
-    terms = (high * alpha * rho, -high * epsilon, -math.log(high), -alpha * math.log1p(1 / high))
+
+    # The derivative (2 alpha - 1) rho - epsilon + log(1 - 1/alpha) grows with alpha: find its zero. Here x = alpha - 1.
+    def is_beyond(x: float) -> bool:
+        return (2 * (1 + x) - 1) * rho - epsilon - math.log1p(1 / x) >= 0
+
+    x = bisect(is_beyond, yes=(epsilon + 1) / (2 * rho) + 2, no=1e-9, tolerance=0.0, middle=geometric_mean)
+    alpha = 1 + x
+    terms = (x * alpha * rho, -x * epsilon, -math.log(x), -alpha * math.log1p(1 / x))
     return min(0.0, sum(terms) + 1e-15 * sum(map(abs, terms)))
 
 
@@ -344,18 +308,15 @@ def _losses(sampled: frozenset[tuple[PoissonSampled, int]], mu_squared: float) -
 
 @dataclass(frozen=True)
 class _Group:
-    """Twice the step of `bound`: (epsilon, delta) becomes (2 epsilon, (1 + exp(epsilon)) delta)."""
+    """Twice the step of `losses`: (epsilon, delta) becomes (2 epsilon, (1 + exp(epsilon)) delta)."""
 
-    bound: _Bound
+    losses: _Losses
 
     def epsilon(self, delta: float) -> float:
         return 2 * least_epsilon(self._log_delta, delta, tolerance=1e-6) if delta else math.inf
 
-    def delta(self, epsilon: float) -> float:
-        return min(1.0, math.exp(self._log_delta(epsilon / 2)) * _UP)
-
     def _log_delta(self, epsilon: float) -> float:
-        delta = self.bound.delta(epsilon)
+        delta = self.losses.delta(epsilon)
         return math.log(delta) + math.log1p(math.exp(-epsilon)) + epsilon if delta > 0 else -math.inf
 
 
@@ -368,8 +329,3 @@ class _Sum:
 
     def epsilon(self, delta: float) -> float:
         return min(self.first.epsilon(f * delta) + self.second.epsilon((1 - f) * delta) for f in _SPLITS) * _UP
-
-    def delta(self, epsilon: float) -> float:
-        if isinstance(self.first, _Pure):
-            return self.second.delta(epsilon - self.first.value) if epsilon >= self.first.value else 1.0
-        return min(1.0, *(self.first.delta(f * epsilon) + self.second.delta((1 - f) * epsilon) for f in _SPLITS))

@@ -28,7 +28,7 @@ _CANDIDATES = 200  # thresholds tried on the first half
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class AuditFinding:
     """What an audit of one pair of neighbours found."""
 
     epsilon: float  # a lower bound, with the stated confidence; 0 if nothing was shown
@@ -45,7 +45,7 @@ class _Test:
     first_likelier: bool
 
 
-def audit_outcomes(first: Floats, second: Floats, *, delta: float = 0.0, confidence: float = 0.999) -> Finding:
+def audit_outcomes(first: Floats, second: Floats, *, delta: float = 0.0, confidence: float = 0.999) -> AuditFinding:
     """A lower bound on epsilon from outcomes (runs x numbers) on two neighbouring inputs.
 
     Guarantees:
@@ -62,7 +62,7 @@ def audit_outcomes(first: Floats, second: Floats, *, delta: float = 0.0, confide
     chosen_on, tested_on = ([x[half] @ direction for x in halves] for half in (0, 1))
     test = _best_test(chosen_on[0], chosen_on[1], delta, confidence)
     bound = float(_bounds(tested_on[0], tested_on[1], np.array([test.threshold]), test, delta, confidence)[0])
-    return Finding(epsilon=max(0.0, bound), confidence=confidence, n_runs=min(len(first), len(second)))
+    return AuditFinding(epsilon=max(0.0, bound), confidence=confidence, n_runs=min(len(first), len(second)))
 
 
 def _direction(first: Floats, second: Floats) -> Floats:

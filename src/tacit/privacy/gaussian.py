@@ -14,10 +14,12 @@ from collections.abc import Callable
 
 from scipy.special import erfcx, erfinv, ndtr, ndtri
 
+from tacit.bisection import bisect, geometric_mean
 from tacit.errors import SettingError
 from tacit.privacy.guarantee import check_delta
 
 _LEAST = math.ulp(0.0)
+_LEAST_MU, _LARGEST_MU = 1e-12, 2e3  # more noise than any use, and less
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -56,16 +58,14 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu for which Gaussian noise is (epsilon, delta)-differentially private, rounded down."""
     check_delta(delta)
-    low, high = 1e-12, 2e3
-    if log_gaussian_delta(epsilon, low) > math.log(delta):
+    target = math.log(delta)
+
+    def is_private(mu: float) -> bool:
+        return log_gaussian_delta(epsilon, mu) <= target
+
+    if not is_private(_LEAST_MU):
         raise SettingError(f"epsilon = {epsilon} and delta = {delta} are too small together for any Gaussian noise")
-    while high > low * (1 + 1e-13):
-        middle = math.sqrt(low * high)
-        if log_gaussian_delta(epsilon, middle) <= math.log(delta):
-            low = middle
-        else:
-            high = middle
-    return low
+    return bisect(is_private, yes=_LEAST_MU, no=_LARGEST_MU, tolerance=1e-13, middle=geometric_mean)
 
 
 def mu_of_pure(epsilon: float) -> float:
@@ -90,10 +90,7 @@ def least_epsilon(log_delta: Callable[[float], float], delta: float, *, toleranc
         low, high = high, 2 * high
         if high > 1e9:
             return math.inf
-    while high - low > tolerance * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if log_delta(middle) <= target else (middle, high)
-    return high
+    return bisect(lambda epsilon: log_delta(epsilon) <= target, yes=high, no=low, tolerance=tolerance)
 
 
 def _normal_density(x: float) -> float:

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tacit.errors import BudgetExceeded, SettingError
+from tacit.errors import BudgetExceeded
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json
 from tacit.privacy.guarantee import Relation, check_delta, check_epsilon
+from tacit.storage import Database, open_database
 
 _ROUNDING = 1 + 1e-9  # the accountant rounds up by less than this; a budget can be spent to its end
 
@@ -33,10 +32,45 @@ CREATE TABLE IF NOT EXISTS release (
     event    TEXT NOT NULL,
     answer   BLOB NOT NULL,
     time     REAL NOT NULL,
+    run      TEXT NOT NULL DEFAULT '',
+    step     TEXT NOT NULL DEFAULT '',
+    turn     INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (party, question)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS release_by_study ON release (party, study);
+CREATE INDEX IF NOT EXISTS release_by_run ON release (party, run, step, turn);
+CREATE TABLE IF NOT EXISTS run (
+    party     TEXT NOT NULL,
+    run       TEXT NOT NULL,
+    study     TEXT NOT NULL,
+    agreement TEXT NOT NULL,
+    sum_group TEXT NOT NULL,
+    time      REAL NOT NULL,
+    PRIMARY KEY (party, run)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pinned (
+    party  TEXT NOT NULL,
+    run    TEXT NOT NULL,
+    field  TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (party, run, field)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sum_group (
+    digest TEXT PRIMARY KEY,
+    body   BLOB NOT NULL
+) WITHOUT ROWID;
 """
+
+VERSION = 2
+"""Of the ledger's format. A ledger of any earlier version is read for ever."""
+
+_UPGRADES = {
+    1: """
+ALTER TABLE release ADD COLUMN run  TEXT NOT NULL DEFAULT '';
+ALTER TABLE release ADD COLUMN step TEXT NOT NULL DEFAULT '';
+ALTER TABLE release ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
+"""
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +96,28 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release:
-    """One answer about to leave: who gives it, in which study, to which question, at what cost."""
+class LedgerEntry:
+    """One answer about to leave: who gives it, in which study and run, to which question, at what cost."""
 
     party: str
     study: str
+    run: str
+    step: str
+    turn: int
     question: str
     event: Event
     answer: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEntry:
+    """A run that a party agreed to: of which study, under which agreement (a digest), with which group (a digest)."""
+
+    party: str
+    run: str
+    study: str
+    agreement: str
+    group: str
 
 
 class Ledger:
@@ -83,38 +131,75 @@ class Ledger:
     def __init__(self, path: str | Path = ":memory:") -> None:
         """Open the ledger at `path`, or make it; the default lives and dies with the process (a simulation)."""
         self.path = str(path)
-        try:
-            self.database = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
-            # A commit is flushed to the disk before it returns; without that, a power cut could forget a release.
-            self.database.execute("PRAGMA synchronous = FULL")
-            self.database.execute("PRAGMA journal_mode = WAL")
-            self.database.executescript(_TABLES)
-        except sqlite3.Error as error:
-            raise SettingError(f"{self.path} cannot be used as a ledger: {error}; name a writable file") from error
+        self.database = open_database(self.path, _TABLES, use="as a ledger", version=VERSION, upgrades=_UPGRADES)
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> AbstractContextManager[Database]:
         """All or nothing; a transaction within a transaction joins it."""
-        if self.database.in_transaction:
-            yield self.database
-            return
-        self.database.execute("BEGIN IMMEDIATE")
-        try:
-            yield self.database
-        except BaseException:
-            self.database.execute("ROLLBACK")
-            raise
-        self.database.execute("COMMIT")
+        return self.database.transaction()
 
-    def spend(self, release: Release, budget: Budget) -> None:
+    def spend(self, release: LedgerEntry, budget: Budget) -> None:
         """Charge the release, or raise `BudgetExceeded` and charge nothing."""
         text = json.dumps(to_json(release.event), sort_keys=True)
         with self.transaction() as database:
             self._check(release, text, budget)
             database.execute(
-                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?)",
-                (release.party, release.study, release.question, text, release.answer, time.time()),
+                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    release.party, release.study, release.question, text, release.answer, time.time(), release.run,
+                    release.step, release.turn,
+                ),
+            )  # fmt: skip
+
+    def begin_run(self, entry: RunEntry, group: bytes) -> None:
+        """Write down that a run begins, and with which group."""
+        with self.transaction() as database:
+            known = database.execute("SELECT 1 FROM sum_group WHERE digest = ?", (entry.group,)).fetchone()
+            if known is None:
+                database.execute("INSERT INTO sum_group VALUES (?, ?)", (entry.group, group))
+            database.execute(
+                "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?)",
+                (entry.party, entry.run, entry.study, entry.agreement, entry.group, time.time()),
             )
+
+    def run(self, party: str, run: str) -> RunEntry | None:
+        """The run of that name, if the party agreed to it."""
+        row = self.database.execute(
+            "SELECT study, agreement, sum_group FROM run WHERE party = ? AND run = ?", (party, run)
+        ).fetchone()
+        if row is None:
+            return None
+        study, agreement, group = map(str, row)
+        return RunEntry(party=party, run=run, study=study, agreement=agreement, group=group)
+
+    def group_of_run(self, party: str, run: str) -> bytes | None:
+        """The group with which the party agreed to a run, as it was sent."""
+        row = self.database.execute(
+            "SELECT body FROM sum_group JOIN run ON sum_group = digest WHERE party = ? AND run = ?", (party, run)
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def pin(self, party: str, run: str, field: str, digest: str) -> str:
+        """The digest of what the party was first told for this field in a run: this one, if nothing was told before."""
+        with self.transaction() as database:
+            database.execute("INSERT OR IGNORE INTO pinned VALUES (?, ?, ?, ?)", (party, run, field, digest))
+            row = database.execute(
+                "SELECT digest FROM pinned WHERE party = ? AND run = ? AND field = ?", (party, run, field)
+            ).fetchone()
+        return str(row[0])
+
+    def n_runs(self, party: str, agreement: str) -> int:
+        """How many runs have begun under one agreement."""
+        row = self.database.execute(
+            "SELECT COUNT(*) FROM run WHERE party = ? AND agreement = ?", (party, agreement)
+        ).fetchone()
+        return int(row[0])
+
+    def answered(self, party: str, run: str) -> list[tuple[str, int, int]]:
+        """Of each step that the party answered in a run: its name, how often, and the last turn."""
+        rows = self.database.execute(
+            "SELECT step, COUNT(*), MAX(turn) FROM release WHERE party = ? AND run = ? GROUP BY step", (party, run)
+        )
+        return [(str(step), int(count), int(last_turn)) for step, count, last_turn in rows]
 
     def answer(self, party: str, question: str) -> bytes | None:
         """The stored answer to a question that this party has answered before."""
@@ -153,7 +238,7 @@ class Ledger:
         )
         return tuple((str(event), int(count)) for event, count in rows)
 
-    def _check(self, release: Release, text: str, budget: Budget) -> None:
+    def _check(self, release: LedgerEntry, text: str, budget: Budget) -> None:
         limits = [("in this study", budget.epsilon_per_study, release.study), ("in all", budget.epsilon_in_all, None)]
         for where, limit, study in limits:
             if math.isinf(limit):

@@ -4,7 +4,7 @@ Nothing here knows a method. A method fills in `RunFacts`; what a reader is show
 """
 
 from tacit.report.comparison import ComparisonEntry, ComparisonReport
-from tacit.report.facts import INTERCEPT, CoefficientRow, FitFacts, PartyFacts, RunFacts, Traffic
+from tacit.report.facts import INTERCEPT, CoefficientRow, FitFacts, PartyFacts, RunFacts, TrafficFacts
 from tacit.report.metrics import CalibrationBin, Metrics, RocPoint, evaluate
 from tacit.report.page import Report
 
@@ -20,6 +20,6 @@ __all__ = [
     "Report",
     "RocPoint",
     "RunFacts",
-    "Traffic",
+    "TrafficFacts",
     "evaluate",
 ]

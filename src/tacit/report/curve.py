@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """A mean over repeated runs at one epsilon, and its standard error."""
 
     epsilon: float
@@ -24,7 +24,7 @@ class Point:
 
 
 def curve_plot(
-    curves: Mapping[str, Sequence[Point]], *, quantity: str, lines: Mapping[str, float], figure_id: str
+    curves: Mapping[str, Sequence[CurvePoint]], *, quantity: str, lines: Mapping[str, float], figure_id: str
 ) -> str:
     """`quantity` against epsilon on a logarithmic axis, a curve for each method, with bars of one standard error.
 

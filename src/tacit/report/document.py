@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from markupsafe import Markup
 
 from tacit.errors import SettingError
 from tacit.report.plain import Plain
+from tacit.storage import write_whole
 
 SUFFIXES = (".html", ".txt", ".json")
 
@@ -73,24 +73,6 @@ class Document(ABC):
     def _render(self, *, whole: bool) -> str:
         template, values = self._page_parts()
         return _environment().get_template(template).render(values, whole=whole)
-
-
-def write_whole(target: Path, content: str) -> None:
-    """Write through a temporary file beside `target`, so that no reader ever sees half of it."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise SettingError(
-            f"{str(target)!r} cannot be written ({reason}); give a path in a folder that exists"
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _environment() -> jinja2.Environment:

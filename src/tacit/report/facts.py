@@ -36,7 +36,7 @@ class PartyFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic:
+class TrafficFacts:
     """What travelled: `bytes_up` from the parties, `bytes_down` to them."""
 
     rounds: int
@@ -101,7 +101,7 @@ class RunFacts:
     target: str
     parties: tuple[PartyFacts, ...]
     guarantee: Guarantee | None
-    traffic: Traffic
+    traffic: TrafficFacts
     seconds: float
     coefficients: tuple[CoefficientRow, ...] = ()
     fit: FitFacts | None = None
@@ -176,7 +176,7 @@ def facts_from_dict(document: Mapping[str, Any]) -> RunFacts:
             "notices": tuple(values["notices"]),
             "parties": tuple(PartyFacts(**party) for party in values["parties"]),
             "coefficients": tuple(CoefficientRow(**row) for row in values["coefficients"]),
-            "traffic": Traffic(**values["traffic"]),
+            "traffic": TrafficFacts(**values["traffic"]),
             "guarantee": None if guarantee is None else Guarantee(**guarantee),
             "fit": None if fit is None else FitFacts(**fit),
         }

@@ -1,13 +1,10 @@
-"""A report as plain text of fixed width, and its tables for a terminal in colour."""
+"""A report as plain text of fixed width."""
 
 from __future__ import annotations
 
 import textwrap
 import unicodedata
 from collections.abc import Mapping
-
-from rich.table import Table
-from rich.text import Text
 
 from tacit.report.facts import RunFacts
 from tacit.report.grid import (
@@ -113,16 +110,6 @@ def grid_lines(grid: Grid, least_width: int = 0) -> list[str]:
             cells.append(cell + pad if name in grid.left else pad + cell)
         lines.append(GAP.join(cells).rstrip())
     return lines
-
-
-def rich_table(grid: Grid) -> Table:
-    """The same table for a terminal; no cell is read as markup."""
-    table = Table(title=grid.title, caption=Text(grid.note) if grid.note else None, title_justify="left")
-    for name in grid.columns:
-        table.add_column(Text(name), justify="left" if name in grid.left else "right", overflow="fold")
-    for row in grid.rows:
-        table.add_row(*(Text(cell, style="bold red" if cell == NOT_PRIVATE else "") for cell in row))
-    return table
 
 
 def display_width(text: str) -> int:

@@ -12,16 +12,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data import public
+from tacit import datasets as public
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
-from tacit.methods.averaging import Averaging, Plan
+from tacit.methods.averaging.method import Averaging
+from tacit.methods.averaging.statistic import Plan
 from tacit.models.problem import Problem
 from tacit.models.solver import fit
 from tacit.rand import Rng
-from tacit.report.curve import Point, curve_plot
+from tacit.report.curve import CurvePoint, curve_plot
 from tacit.reproduce.result import Result
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +38,7 @@ DELTA = 1e-6
 DOCUMENT_LAMBDA = 1.0  # the document adds lambda w'w to the mean loss, so that Lam = 2 lambda
 VARIANTS: dict[str, dict[str, object]] = {
     "as printed (NOT PRIVATE)": {"calibration": "paper"},
-    "sound, pure": {},
+    "sound, pure": {"delta": 0},
     "sound, Gaussian": {"delta": DELTA},
 }
 WORDS = (
@@ -72,11 +73,11 @@ def figure_2(
             for variant, settings in VARIANTS.items():
                 if on_progress is not None:
                     on_progress(f"split {split}, {regularisation}, {variant}")
-                points = []
-                for epsilon in epsilons:
-                    method = Averaging(epsilon=epsilon, l2=l2, fit_intercept=False, **settings)  # type: ignore[arg-type]
-                    errors = fits.errors(method, test, repeats, rng)
-                    points.append(Point(epsilon, float(errors.mean()), float(errors.std(ddof=1) / math.sqrt(repeats))))
+                methods = [
+                    Averaging(epsilon=epsilon, l2=l2, fit_intercept=False, **settings)  # type: ignore[arg-type]
+                    for epsilon in epsilons
+                ]
+                points = [fits.point(method, test, repeats, rng) for method in methods]
                 curves[f"{split}, {regularisation}, {variant}"] = points
                 rows.append([split, regularisation, variant, *(f"{p.mean:.3f}" for p in points)])
     lines = {
@@ -84,7 +85,19 @@ def figure_2(
         "commonest class": 1 - float(test.class_counts.max() / test.n_records),
     }
     rows += [["all", "", name, *[f"{value:.3f}"] * len(epsilons)] for name, value in lines.items()]
-    pictures = {
+    header = ["smallest party", "regularisation", "noise", *(f"epsilon {e:g}" for e in epsilons)]
+    return Result(
+        title="Pathak, Rane and Raj 2010, figure 2",
+        words=WORDS.format(repeats=repeats),
+        columns=header,
+        rows=rows,
+        pictures=_pictures(curves, lines),
+    )
+
+
+def _pictures(curves: dict[str, list[CurvePoint]], lines: dict[str, float]) -> dict[str, str]:
+    """One picture for each regularisation."""
+    return {
         f"pathak-{regularisation}.svg": curve_plot(
             {name: points for name, points in curves.items() if f", {regularisation}," in name},
             quantity="test error",
@@ -93,14 +106,6 @@ def figure_2(
         )
         for regularisation in ("document", "rule")
     }
-    header = ["smallest party", "regularisation", "noise", *(f"epsilon {e:g}" for e in epsilons)]
-    return Result(
-        title="Pathak, Rane and Raj 2010, figure 2",
-        words=WORDS.format(repeats=repeats),
-        columns=header,
-        rows=rows,
-        pictures=pictures,
-    )
 
 
 def _cut(X: Floats, y: Labels, sizes: tuple[int, ...], schema: Schema) -> dict[str, Table]:
@@ -119,9 +124,15 @@ class _Fits:
         self._parties = Federation.from_tables(tables, policy=Policy(not_private=["averaging"]))
         self._thetas: dict[tuple[str, float], Floats] = {}
 
+    def point(self, method: Averaging, test: Table, repeats: int, rng: Rng) -> CurvePoint:
+        """The mean test error of `repeats` releases of `method`, with its standard error."""
+        errors = self.errors(method, test, repeats, rng)
+        return CurvePoint(method.epsilon, float(errors.mean()), float(errors.std(ddof=1) / math.sqrt(repeats)))
+
     def errors(self, method: Averaging, test: Table, repeats: int, rng: Rng) -> Floats:
         """The test errors of `repeats` releases of `method`."""
-        plan = method.plan(self._parties)
+        plan = self._parties.terms(method).plan
+        assert isinstance(plan, Plan)
         thetas = [(table.n_records, self._theta(name, plan)) for name, table in self._tables.items()]
         released = []
         for _ in range(repeats):

@@ -1,10 +1,9 @@
 """Shares: a whole number as the sum of random ones, modulo 2^128.
 
-Three nodes: x = s_0 + s_1 + s_2 (mod 2^128), s_0 and s_1 uniform. Node p holds the pair (s_p, s_{p+1 mod 3}): one
-node's pair is uniform whatever x is and so says nothing; any two nodes hold all three parts. Two nodes: x = s_0 + s_1,
-and node p holds s_p alone. Sums are taken part by part. Modulus and parts are those of the engines (ABY3 and Cheetah
-over 128 bits), so that a sum can be opened, or go into a secure computation as it is. A uniform part travels as the
-seed that it is stretched from.
+x = s_0 + s_1 + s_2 (mod 2^128), s_0 and s_1 uniform. Node p of three holds the pair (s_p, s_{p+1 mod 3}). One node's
+pair is uniform whatever x is and so says nothing; any two nodes hold all three parts. Sums are taken part by part.
+Modulus and parts are those of the engine (ABY3 over 128 bits), so that a sum can be opened, or go into a secure
+computation as it is. A uniform part travels as the seed that it is stretched from.
 
 A vector modulo 2^128 is an array of unsigned 64-bit words of shape (m, 2): low word, high word. What a node holds has
 shape (parts, m, 2). A real number x stands for the whole number round(x * 2^40).
@@ -28,6 +27,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 N_NODES = 3
+PARTS_HELD = 2  # of each number, by one node
 FRACTION_BITS = 40
 SEED_BYTES = 32
 
@@ -50,27 +50,18 @@ class Shared:
             raise CenterError(f"shares of {self.words.shape[1:2]} numbers do not fill an array of shape {self.shape}")
 
 
-def parts_held(n_nodes: int) -> int:
-    """How many parts of each number a node holds, in a center of `n_nodes`."""
-    if n_nodes not in (2, 3):
-        raise CenterError(f"a center has three nodes, or two; not {n_nodes}")
-    return n_nodes - 1
-
-
-def split(x: Ints, *, rng: Rng, n_nodes: int = N_NODES) -> list[list[Part]]:
-    """What each node gets of `x`: two parts, or one if there are two nodes. All parts but the last are seeds.
+def split(x: Ints, *, rng: Rng) -> list[list[Part]]:
+    """The two parts of `x` that each node gets. All parts but the last are seeds.
 
     Guarantees:
-        What one node gets is independent of `x`, and expands to words that nobody can tell from uniform ones. Of three
-        nodes, any two can `join` what theirs expand to.
+        What one node gets is independent of `x`, and expands to words that nobody can tell from uniform ones.
     """
-    held = parts_held(n_nodes)
-    seeds = [rng.bytes(SEED_BYTES) for _ in range(n_nodes - 1)]
+    seeds = [rng.bytes(SEED_BYTES) for _ in range(N_NODES - 1)]
     last = _extend(x)
     for seed in seeds:
         last = _subtract(last, _stretch(seed, x.size))
     parts: list[Part] = [*seeds, last]
-    return [[parts[(p + i) % n_nodes] for i in range(held)] for p in range(n_nodes)]
+    return [[parts[(p + i) % N_NODES] for i in range(PARTS_HELD)] for p in range(N_NODES)]
 
 
 def expand(parts: Sequence[Part], size: int) -> Words:
@@ -90,32 +81,19 @@ def add(a: Words, b: Words) -> Words:
     return total
 
 
-def join(node: int, pair: Words, next_pair: Words) -> Ints:
-    """The numbers whose shares node `node` of three and the next one hold, as signed 64-bit integers.
-
-    Raises:
-        CenterError: if the two nodes differ in the part that both hold, or a number needs more than 64 bits.
-    """
-    _check_common(node, pair, next_pair)
-    return _narrow(add(add(pair[0], pair[1]), next_pair[1]))
-
-
 def join_all(held: Sequence[Words]) -> Ints:
     """The numbers whose shares all nodes of a center hold, as signed 64-bit integers.
 
     Raises:
         CenterError: if any two nodes differ in a part that both hold, or a number needs more than 64 bits.
     """
-    n_nodes = len(held)
-    if any(words.shape != held[0].shape or len(words) != parts_held(n_nodes) for words in held):
+    if len(held) != N_NODES:
+        raise CenterError(f"a center has {N_NODES} nodes; shares of {len(held)} came")
+    if any(words.shape != held[0].shape or len(words) != PARTS_HELD for words in held):
         raise CenterError("the nodes hold shares of different shapes")
-    if n_nodes == N_NODES:
-        for p in range(N_NODES):
-            _check_common(p, held[p], held[(p + 1) % N_NODES])
-    total = held[0][0]
-    for words in held[1:]:
-        total = add(total, words[0])
-    return _narrow(total)
+    for p in range(N_NODES):
+        _check_common(p, held[p], held[(p + 1) % N_NODES])
+    return _narrow(add(add(held[0][0], held[1][0]), held[2][0]))
 
 
 def join_real(held: Sequence[Shared]) -> Floats:

@@ -13,7 +13,7 @@ from tacit.errors import SettingError
 from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
 from tacit.methods import METHODS
-from tacit.report.curve import Point
+from tacit.report.curve import CurvePoint
 from tacit.report.metrics import evaluate
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
@@ -26,8 +26,8 @@ class Cell:
     method: str
     epsilon: float
     repeats: int
-    accuracy: Point
-    log_loss: Point
+    accuracy: CurvePoint
+    log_loss: CurvePoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,9 @@ class Comparison:
     cells: tuple[Cell, ...]
     majority_rate: float
 
-    def curves(self, quantity: str) -> dict[str, list[Point]]:
+    def curves(self, quantity: str) -> dict[str, list[CurvePoint]]:
         """The curve of each method that has an epsilon; `quantity` is "accuracy" or "log_loss"."""
-        found: dict[str, list[Point]] = {}
+        found: dict[str, list[CurvePoint]] = {}
         for cell in self.cells:
             if math.isfinite(cell.epsilon):
                 found.setdefault(cell.method, []).append(getattr(cell, quantity))
@@ -89,5 +89,5 @@ def _cell(study: Study, parties: Federation, test: Table, name: str, epsilon: fl
         figures.append((metrics.accuracy, metrics.log_loss))
     means = np.mean(figures, axis=0)
     errors = np.std(figures, axis=0, ddof=1) / math.sqrt(repeats) if repeats > 1 else np.zeros(2)
-    accuracy, log_loss = (Point(epsilon, float(m), float(e)) for m, e in zip(means, errors, strict=True))
+    accuracy, log_loss = (CurvePoint(epsilon, float(m), float(e)) for m, e in zip(means, errors, strict=True))
     return Cell(method=name, epsilon=epsilon, repeats=repeats, accuracy=accuracy, log_loss=log_loss)

@@ -22,7 +22,7 @@ from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
 from tacit.methods import METHODS, Method
 from tacit.rand import Rng
-from tacit.report.curve import Point
+from tacit.report.curve import CurvePoint
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
@@ -48,7 +48,7 @@ class Forecast:
 
     method: str
     epsilon: float
-    accuracy: Point
+    accuracy: CurvePoint
     loss_of_accuracy: float
     rounds: int
     n_bytes: int
@@ -65,7 +65,7 @@ class Outlook:
     majority_rate: float
     rehearsed_on: str
 
-    def curve(self) -> list[Point]:
+    def curve(self) -> list[CurvePoint]:
         """Accuracy against epsilon, where there is one."""
         return [f.accuracy for f in self.forecasts if math.isfinite(f.epsilon)]
 
@@ -158,7 +158,7 @@ def _summary(runs: Sequence[_Run], exact: float, majority: float) -> Forecast:
     return Forecast(
         method=model.name,
         epsilon=epsilon,
-        accuracy=Point(epsilon, mean, error),
+        accuracy=CurvePoint(epsilon, mean, error),
         loss_of_accuracy=exact - mean,
         rounds=traffic.rounds,
         n_bytes=traffic.bytes_total,

@@ -25,7 +25,7 @@ class PrivacyRequest:
         """Refuse what no mechanism can keep."""
         try:
             check_epsilon(self.epsilon, "privacy.epsilon")
-            if self.delta is not None:
+            if self.delta:  # None takes the public rule, 0 asks for pure epsilon
                 check_delta(self.delta, "privacy.delta")
         except SettingError as error:
             raise StudyError(str(error)) from error
@@ -70,7 +70,7 @@ class FederationRequest:
             self._check_parties(self.parties)
 
     def as_dict(self) -> dict[str, object]:
-        """Plain values; no dropouts are not spoken of, as in studies that are older than the setting."""
+        """Plain values. Omit `dropouts` when 0, so that older studies keep their digest."""
         form = asdict(self)
         return form if self.dropouts else {key: value for key, value in form.items() if key != "dropouts"}
 

@@ -22,6 +22,8 @@ from tacit.studies.toml import toml_lines
 
 __all__ = ["FederationRequest", "PrivacyRequest", "Study"]
 
+_DIGEST_VERSION = b"tacit study 1\n"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
@@ -80,11 +82,11 @@ class Study:
         }
 
     def digest(self) -> str:
-        """The SHA-256 of the canonical JSON form: the same for the same question, on every machine."""
+        """The SHA-256 of the canonical JSON form and its version: the same for the same study, on every machine."""
         canonical = json.dumps(
             _without_infinity(self.as_dict()), sort_keys=True, separators=(",", ":"), allow_nan=False
         )
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+        return hashlib.sha256(_DIGEST_VERSION + canonical.encode("ascii")).hexdigest()
 
     def to_toml(self) -> str:
         """The study file that reads back as this study."""

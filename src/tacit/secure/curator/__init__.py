@@ -16,7 +16,7 @@ Travels   1. Sizes: every party -> first: a share of its size, and the other sha
 Revealed  the sum of the published shares, to everybody. To Charlie, the order of K numbers in an order that he does not
           know: a uniformly random order, since ties are broken at random. To the first party, the same in another order
           that it does not know. Nothing else to anybody, but for statistical distances of 2^-40
-Privacy   none of its own: `methods.curator_averaging` sizes the noise and says what the sum costs
+Privacy   none of its own: `methods.curator` sizes the noise and says what the sum costs
 Assumes   sizes below 2^size_bits, noise and factors within the public bounds of the terms; each party checks its own
 Cost      8 + 2 ceil(log2 K) deliveries to parties, one after the other; K - 1 comparisons of about 60 bits, one
           encryption a bit; K^2 letters

@@ -24,13 +24,13 @@ from functools import cached_property
 
 from tacit.errors import WireError
 from tacit.rand import Rng
-from tacit.secure.paillier import PrivateKey, PublicKey, gmpy2, uniform_below
-from tacit.secure.paillier_vector import MASK_BITS, EncryptedVector, Packing
+from tacit.secure.paillier.key import PrivateKey, PublicKey, gmpy2, uniform_below
+from tacit.secure.paillier.vector import MASK_BITS, EncryptedVector, Packing
 from tacit.wire import Value
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SecureComparison:
     """The public side of comparisons under one key.
 
     Attributes:

@@ -6,19 +6,19 @@ from collections.abc import Generator, Mapping
 
 from tacit.errors import WireError
 from tacit.rand import Rng
-from tacit.secure.curator.comparison import Comparison, cut
+from tacit.secure.curator.comparison import SecureComparison, cut
 from tacit.secure.curator.letter import Body
 from tacit.secure.curator.role import Finish, Mail, Program, Role, Turn, take
-from tacit.secure.curator.terms import CURATOR, Terms
-from tacit.secure.paillier import PrivateKey, uniform_below
-from tacit.secure.paillier_vector import EncryptedVector
+from tacit.secure.curator.terms import CURATOR, CuratorTerms
+from tacit.secure.paillier.key import PrivateKey, uniform_below
+from tacit.secure.paillier.vector import EncryptedVector
 from tacit.wire import Value
 
 
 class Curator(Role):
     """The curator: he finds the place of the smallest in an order that he does not know, and adds up masked noise."""
 
-    def __init__(self, terms: Terms, *, rng: Rng, key: PrivateKey | None = None) -> None:
+    def __init__(self, terms: CuratorTerms, *, rng: Rng, key: PrivateKey | None = None) -> None:
         """Take part, with a new key or with one that serves many runs."""
         super().__init__(CURATOR, terms, rng=rng, key=key)
 
@@ -76,7 +76,7 @@ class Curator(Role):
     ) -> Generator[Turn, Mail, list[bool]]:
         """Whether the first of each pair is the smaller one."""
         t = self.terms
-        comparison = Comparison(t.order_bits, self._keys[t.first])
+        comparison = SecureComparison(t.order_bits, self._keys[t.first])
         ys = [(kept[i] - kept[j]) % (1 << t.order_bits + 1) for i, j in pairs]
         flips = self._rng.bits(len(pairs)).astype(int).tolist()
         mail = yield Turn(send={t.first: letter}, subject=subject, awaits=[t.first], about="requests")

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from nacl.exceptions import CryptoError
 from nacl.public import Box, PrivateKey, PublicKey
 
-from tacit import wire
 from tacit.errors import WireError
 from tacit.rand import Rng
+from tacit.record import decode_record, encode_record
 from tacit.wire import Value
 
 Body = Mapping[str, Value]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outgoing:
+class OutgoingLetters:
     """What a participant hands over: its letters, whom it waits for, and what it publishes when it has finished."""
 
     letters: Mapping[str, bytes]
@@ -33,21 +33,56 @@ class Outgoing:
 
     def encode(self) -> bytes:
         """As it travels."""
-        return wire.encode({"letters": self.letters, "awaits": self.awaits, "published": self.published})
+        return encode_record(self)
 
     @staticmethod
-    def decode(message: bytes) -> Outgoing:
+    def decode(message: bytes) -> OutgoingLetters:
         """What `encode` wrote; a `WireError` for anything else."""
-        match wire.decode(message):
-            case {"letters": dict(letters), "awaits": list(awaits), "published": bytes(published), **rest} if not rest:
-                boxes = {name: box for name, box in letters.items() if isinstance(box, bytes)}
-                names = tuple(name for name in awaits if isinstance(name, str))
-                if len(boxes) == len(letters) and len(names) == len(awaits):
-                    return Outgoing(letters=boxes, awaits=names, published=published)
-        raise WireError("a message is not a participant's letters")
+        return decode_record(OutgoingLetters, message)
 
 
-class Desk:
+@dataclass(frozen=True, kw_only=True)
+class ParticipantKeys:
+    """The public keys of a participant: of its letters, and of Paillier's encryption if it has one, else empty."""
+
+    letters: bytes
+    paillier: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Directory:
+    """The first delivery: every participant's `ParticipantKeys`, encoded."""
+
+    directory: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """Every later delivery: a letter of each participant that was waited for."""
+
+    letters: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Heading:
+    """Where a letter belongs: each letter of a run has its own."""
+
+    session: str
+    sender: str
+    recipient: str
+    turn: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Letter:
+    """What is sealed."""
+
+    heading: _Heading
+    subject: str
+    body: Body
+
+
+class Correspondent:
     """One participant's key, and the turns of its correspondence."""
 
     def __init__(self, session: str, name: str, *, rng: Rng) -> None:
@@ -75,33 +110,30 @@ class Desk:
         """A letter that only `recipient` can read."""
         turn = self._sent.get(recipient, 0)
         self._sent[recipient] = turn + 1
-        letter = wire.encode({**self._heading(self.name, recipient, turn), "subject": subject, "body": body})
-        return bytes(self._peers[recipient].encrypt(letter, self._rng.bytes(Box.NONCE_SIZE)))
+        letter = _Letter(heading=self._heading(self.name, recipient, turn), subject=subject, body=body)
+        return bytes(self._peers[recipient].encrypt(encode_record(letter), self._rng.bytes(Box.NONCE_SIZE)))
 
-    def open(self, sender: str, subject: str, letter: bytes) -> dict[str, Value]:
+    def open(self, sender: str, subject: str, letter: bytes) -> Body:
         """What `sender` wrote on `subject`; a `WireError` if this is not the next letter of that kind."""
         turn = self._received.get(sender, 0)
         try:
-            content = wire.decode(self._peers[sender].decrypt(letter))
+            found = decode_record(_Letter, self._peers[sender].decrypt(letter))
         except (CryptoError, KeyError, WireError, TypeError, ValueError) as error:
             raise WireError(
                 f"a letter from {sender!r} does not open: it is for another reader, or was altered"
             ) from error
-        match content:
-            case {"subject": str(found), "body": dict(body), **heading} if heading == self._heading(
-                sender, self.name, turn
-            ):
-                if found != subject:
-                    raise WireError(f"{sender!r} writes about {found!r} where {subject!r} is due")
-                self._received[sender] = turn + 1
-                return body
-        raise WireError(f"a letter from {sender!r} belongs to another run, reader or turn")
+        if found.heading != self._heading(sender, self.name, turn):
+            raise WireError(f"a letter from {sender!r} belongs to another run, reader or turn")
+        if found.subject != subject:
+            raise WireError(f"{sender!r} writes about {found.subject!r} where {subject!r} is due")
+        self._received[sender] = turn + 1
+        return found.body
 
-    def _heading(self, sender: str, recipient: str, turn: int) -> dict[str, Value]:
-        return {"session": self.session, "sender": sender, "recipient": recipient, "turn": turn}
+    def _heading(self, sender: str, recipient: str, turn: int) -> _Heading:
+        return _Heading(session=self.session, sender=sender, recipient=recipient, turn=turn)
 
 
-class Post:
+class Carrier:
     """Carries letters: collects what participants hand over, and delivers when all that one waits for is there."""
 
     def __init__(self, participants: tuple[str, ...]) -> None:
@@ -112,7 +144,7 @@ class Post:
 
     def collect(self, sender: str, message: bytes) -> None:
         """Take over what a participant handed over."""
-        outgoing = Outgoing.decode(message)
+        outgoing = OutgoingLetters.decode(message)
         for recipient, letter in outgoing.letters.items():
             if recipient not in self._pending or sender in self._pending[recipient]:
                 raise WireError(f"{sender!r} writes to {recipient!r}, who is unknown or has a letter of its waiting")
@@ -128,7 +160,8 @@ class Post:
         deliveries = {}
         for name, awaits in ready.items():
             del self._awaits[name]
-            deliveries[name] = wire.encode({"letters": {sender: self._pending[name].pop(sender) for sender in awaits}})
+            letters = {sender: self._pending[name].pop(sender) for sender in awaits}
+            deliveries[name] = encode_record(Delivery(letters=letters))
         return deliveries
 
     def check_finished(self) -> None:

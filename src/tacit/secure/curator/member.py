@@ -6,20 +6,20 @@ from collections.abc import Generator, Mapping
 
 from tacit.errors import WireError
 from tacit.rand import Rng
-from tacit.secure.curator.comparison import Comparison, cut, read_pairs
+from tacit.secure.curator.comparison import SecureComparison, cut, read_pairs
 from tacit.secure.curator.letter import Body
 from tacit.secure.curator.role import Finish, Mail, Program, Role, Turn, take
-from tacit.secure.curator.terms import CURATOR, Contribution, Terms
-from tacit.secure.paillier import PrivateKey, PublicKey
-from tacit.secure.paillier_vector import EncryptedVector
+from tacit.secure.curator.terms import CURATOR, Contribution, CuratorTerms
+from tacit.secure.paillier.key import PrivateKey, PublicKey
+from tacit.secure.paillier.vector import EncryptedVector
 from tacit.wire import Value
 
 
-class Member(Role):
+class CuratorMember(Role):
     """A party that is not the first."""
 
     def __init__(
-        self, name: str, terms: Terms, contribution: Contribution, *, rng: Rng, key: PrivateKey | None = None
+        self, name: str, terms: CuratorTerms, contribution: Contribution, *, rng: Rng, key: PrivateKey | None = None
     ) -> None:
         """Take part; the first party may bring a key that it has, for keys serve many runs."""
         contribution.check(terms)
@@ -95,7 +95,7 @@ class Member(Role):
         return ciphertext
 
 
-class FirstMember(Member):
+class FirstMember(CuratorMember):
     """The first party: it permutes the sizes, holds the key to their blinded shares, and passes selectors on."""
 
     @property
@@ -154,7 +154,7 @@ class FirstMember(Member):
     def _compare(self, blinded: list[int], mail: Mail, *, is_last: bool) -> Generator[Turn, Mail, Mail]:
         """One level of the tournament: for each pair that the curator names, its two messages."""
         t = self.terms
-        comparison = Comparison(t.order_bits, self._private_key.public_key)
+        comparison = SecureComparison(t.order_bits, self._private_key.public_key)
         modulus = 1 << t.order_bits + 1
         pairs = read_pairs(mail[CURATOR].get("pairs"), t.n_parties)
         differences = [(blinded[i] - blinded[j]) % modulus for i, j in pairs]

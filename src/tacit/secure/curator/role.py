@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tacit import wire
 from tacit.errors import WireError
 from tacit.rand import Rng
-from tacit.secure.curator.letter import Body, Desk, Outgoing
-from tacit.secure.curator.terms import CURATOR, Terms
-from tacit.secure.paillier import PrivateKey, PublicKey
+from tacit.record import decode_record, encode_record
+from tacit.secure.curator.letter import Body, Correspondent, Delivery, Directory, OutgoingLetters, ParticipantKeys
+from tacit.secure.curator.terms import CURATOR, CuratorTerms
+from tacit.secure.paillier.key import PrivateKey, PublicKey
 from tacit.wire import Value
 
 Mail = Mapping[str, Mapping[str, Value]]  # sender -> body
@@ -47,11 +47,11 @@ class Role(ABC):
         any other message is refused, and a run in which one was refused is over.
     """
 
-    def __init__(self, name: str, terms: Terms, *, rng: Rng, key: PrivateKey | None = None) -> None:
+    def __init__(self, name: str, terms: CuratorTerms, *, rng: Rng, key: PrivateKey | None = None) -> None:
         self.name = name
         self.terms = terms
         self._rng = rng
-        self._desk = Desk(terms.session, name, rng=rng)
+        self._letters = Correspondent(terms.session, name, rng=rng)
         if key is None and name in (terms.first, CURATOR):
             key = PrivateKey.generate(terms.key_bits, rng=rng)
         self._paillier = key
@@ -67,7 +67,7 @@ class Role(ABC):
     def hello(self) -> bytes:
         """The keys under which others write to this participant."""
         paillier = b"" if self._paillier is None else self._paillier.public_key.to_bytes()
-        return wire.encode({"desk": self._desk.public_key, "paillier": paillier})
+        return encode_record(ParticipantKeys(letters=self._letters.public_key, paillier=paillier))
 
     def receive(self, message: bytes) -> bytes:
         """Take a delivery and hand over what follows from it."""
@@ -79,33 +79,31 @@ class Role(ABC):
         except StopIteration as end:
             finish: Finish = end.value
             letters = self._sealed(finish.send, finish.subject)
-            return Outgoing(letters=letters, awaits=(), published=self._write(finish.share)).encode()
+            return OutgoingLetters(letters=letters, awaits=(), published=self._write(finish.share)).encode()
         self._is_over = False
-        return Outgoing(letters=self._sealed(turn.send, turn.subject), awaits=tuple(turn.awaits)).encode()
+        return OutgoingLetters(letters=self._sealed(turn.send, turn.subject), awaits=tuple(turn.awaits)).encode()
 
     def _sealed(self, send: Mapping[str, Body], subject: str) -> dict[str, bytes]:
-        return {recipient: self._desk.seal(recipient, subject, body) for recipient, body in send.items()}
+        return {recipient: self._letters.seal(recipient, subject, body) for recipient, body in send.items()}
 
     def _start(self, message: bytes) -> Turn:
-        match wire.decode(message):
-            case {"directory": dict(entries), **rest} if not rest and set(entries) == set(self.terms.participants):
-                pass
-            case _:
-                raise WireError("the first delivery of a run is the directory of its participants")
+        entries = decode_record(Directory, message).directory
+        if set(entries) != set(self.terms.participants):
+            raise WireError("the first delivery of a run is the directory of its participants")
         if entries[self.name] != self.hello():
             raise WireError(f"the directory has other keys for {self.name} than its own")
         peers = {}
         for name, entry in entries.items():
-            match wire.decode(entry) if isinstance(entry, bytes) else None:
-                case {"desk": bytes(desk), "paillier": bytes(paillier), **rest} if not rest:
-                    peers[name] = desk
-                    if name in (self.terms.first, CURATOR):
-                        self._keys[name] = self._paillier_key(paillier)
-                case _:
-                    raise WireError(f"the directory has no keys for {name!r}")
+            try:
+                keys = decode_record(ParticipantKeys, entry)
+            except WireError as error:
+                raise WireError(f"the directory has no keys for {name!r}: {error}") from error
+            peers[name] = keys.letters
+            if name in (self.terms.first, CURATOR):
+                self._keys[name] = self._paillier_key(keys.paillier)
         if len(set(peers.values())) < len(peers):
             raise WireError("two participants in the directory have the same key")
-        self._desk.meet({name: desk for name, desk in peers.items() if name != self.name})
+        self._letters.meet({name: key for name, key in peers.items() if name != self.name})
         self._running = self._program()
         return next(self._running)
 
@@ -119,17 +117,12 @@ class Role(ABC):
         turn = self._turn
         assert self._running is not None
         assert turn is not None
-        match wire.decode(message):
-            case {"letters": dict(letters), **rest} if not rest and set(letters) == set(turn.awaits):
-                pass
-            case _:
-                raise WireError(f"a delivery to {self.name} does not bring the letters that are due")
-        mail = {}
-        for sender, letter in letters.items():
-            if not isinstance(letter, bytes):
-                raise WireError(f"the letter from {sender!r} is not one")
-            mail[sender] = self._desk.open(sender, turn.about, letter)
-        return self._running.send(mail)
+        letters = decode_record(Delivery, message).letters
+        if set(letters) != set(turn.awaits):
+            raise WireError(f"a delivery to {self.name} does not bring the letters that are due")
+        return self._running.send(
+            {sender: self._letters.open(sender, turn.about, letters[sender]) for sender in letters}
+        )
 
     # --- vectors modulo 2^share_bits ---------------------------------------------------------------------------------
 
@@ -159,7 +152,7 @@ class Role(ABC):
         return [sum(column) for column in zip(own, *received, strict=True)]
 
 
-def read_vector(message: bytes, terms: Terms) -> list[int]:
+def read_vector(message: bytes, terms: CuratorTerms) -> list[int]:
     """A vector modulo 2^share_bits off the wire."""
     width = terms.share_bits // 8
     if len(message) != width * terms.dimension:
@@ -167,7 +160,7 @@ def read_vector(message: bytes, terms: Terms) -> list[int]:
     return [int.from_bytes(message[i : i + width], "big") for i in range(0, len(message), width)]
 
 
-def open_shares(published: Mapping[str, bytes], terms: Terms) -> list[int]:
+def open_shares(published: Mapping[str, bytes], terms: CuratorTerms) -> list[int]:
     """The sum of all published shares, as signed whole numbers: anybody can do this."""
     if set(published) != set(terms.participants):
         raise WireError("a sum needs the published share of every participant")

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Literal
 
 from tacit.errors import SettingError
-from tacit.secure.paillier import PublicKey
-from tacit.secure.paillier_vector import MASK_BITS, Packing
+from tacit.secure.paillier.key import PublicKey
+from tacit.secure.paillier.vector import MASK_BITS, Packing
 
 CURATOR = "curator"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class CuratorTerms:
     """The public facts of one run.
 
     Attributes:
@@ -83,6 +83,11 @@ class Terms:
         return (self.n_parties - 1).bit_length()
 
     @property
+    def n_deliveries(self) -> int:
+        """How many deliveries to parties there are at most, one after the other: two a level, and eight besides."""
+        return 8 + 2 * self.n_levels
+
+    @property
     def product_bound(self) -> int:
         """The largest size of a number in one party's part of the noise."""
         return self.noise_bound * (self.factor_bound if self.selects == "factor" else 1)
@@ -113,7 +118,7 @@ class Contribution:
     noise: Sequence[int]
     addend: Sequence[int]
 
-    def check(self, terms: Terms) -> None:
+    def check(self, terms: CuratorTerms) -> None:
         """Refuse what does not keep to the terms; says which number, not its value."""
         fits = {
             "size": 0 <= self.size < 1 << terms.size_bits,

@@ -1,0 +1,110 @@
+"""`tacit compare`: several methods at several epsilons, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli.console import err, folder, number, out
+from tacit.cli.local.fit import read_parties
+from tacit.errors import SettingError
+
+if TYPE_CHECKING:
+    from tacit.studies.compare import Comparison
+
+# Methods that need nothing but the study and its parties.
+DEFAULTS = (
+    "pooled", "local", "private-newton", "averaging", "objective-perturbation", "functional-mechanism", "noisy-descent",
+)  # fmt: skip
+
+
+def compare_command(
+    study: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="The study file.")],
+    test: Annotated[Path, typer.Option(help="Records to measure on, which you may see.")],
+    party: Annotated[
+        list[str] | None, typer.Option("--party", metavar="NAME=FILE", help="A party and its CSV or Parquet file.")
+    ] = None,
+    methods: Annotated[
+        str, typer.Option(metavar="A,B,...", help="Methods; the default is all that need no further data.")
+    ] = "",
+    epsilons: Annotated[
+        str, typer.Option(metavar="E,E,...", help="Epsilons of the private methods.")
+    ] = "0.1,0.316,1,3.16",
+    repeats: Annotated[int, typer.Option(help="Runs of each, for the error bars.")] = 10,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write comparison.json and the plots.")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Compare methods on one study: accuracy and loss against epsilon, repeated, with standard errors.
+
+    Examples:
+
+      tacit compare study.toml --party a=a.csv --party b=b.csv --test test.csv
+
+      tacit compare study.toml --party a=a.csv --party b=b.csv --test test.csv --methods averaging --epsilons 0.1,1
+    """
+    from rich.progress import Progress
+
+    from tacit.data.table import Table
+    from tacit.methods import METHODS
+    from tacit.report.plain import plain
+    from tacit.studies.compare import compare
+    from tacit.studies.study import Study
+
+    asked = Study.read(study, known_methods=METHODS)
+    names = [name.strip() for name in methods.split(",") if name.strip()] or list(DEFAULTS)
+    levels = [number(level) for level in epsilons.split(",") if level.strip()]
+    if not levels:
+        raise SettingError(f"--epsilons {epsilons!r} names none; give numbers such as 0.1,1")
+    tables = read_parties(party or [], asked)
+    test_table = Table.from_file(test, asked.schema)
+    with Progress(console=err, transient=True) as progress:
+        task = progress.add_task("comparing", total=None)
+        found = compare(
+            asked,
+            tables,
+            test_table,
+            methods=names,
+            epsilons=levels,
+            repeats=repeats,
+            on_cell=lambda k, n, what: progress.update(task, completed=k, total=n, description=what),
+        )
+    if out_dir is not None:
+        _write(found, folder(out_dir))
+    if json_output:
+        print(json.dumps(plain(found)))
+    else:
+        show(found)
+
+
+def show(found: Comparison) -> None:
+    """The comparison as a table."""
+    from rich.table import Table as Grid
+
+    grid = Grid(caption=f"always answering the commonest class: {found.majority_rate:.3f}")
+    for column in ("method", "epsilon", "accuracy", "log-loss", "runs"):
+        grid.add_column(column, justify="left" if column == "method" else "right")
+    for cell in found.cells:
+        epsilon = f"{cell.epsilon:g}" if math.isfinite(cell.epsilon) else "NOT PRIVATE"
+        figures = [
+            f"{point.mean:.4f}" + (f" +- {point.standard_error:.4f}" if cell.repeats > 1 else "")
+            for point in (cell.accuracy, cell.log_loss)
+        ]
+        grid.add_row(cell.method, epsilon, *figures, str(cell.repeats))
+    out.print(grid)
+
+
+def _write(found: Comparison, directory: Path) -> None:
+    from tacit.report.curve import curve_plot
+    from tacit.report.plain import plain
+    from tacit.storage import write_json, write_whole
+
+    write_json(directory / "comparison.json", plain(found))
+    for quantity, words in (("accuracy", "accuracy"), ("log_loss", "log-loss")):
+        svg = curve_plot(found.curves(quantity), quantity=words, lines=found.lines(quantity), figure_id=quantity)
+        write_whole(directory / f"{quantity}.svg", svg)

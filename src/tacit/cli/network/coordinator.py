@@ -1,0 +1,204 @@
+"""`tacit coordinator`: the federation's message server, its members and its studies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli.console import err, out, working
+
+if TYPE_CHECKING:
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder
+    from tacit.federation.member.identity import Role
+
+app = typer.Typer(help="Run a federation: server, members, studies.", no_args_is_help=True, rich_markup_mode=None)
+
+Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="The coordinator's folder.")]
+FOLDER = Path("coordinator")
+
+
+@app.command("init")
+def init(
+    folder: Folder = FOLDER,
+    host: Annotated[
+        str, typer.Option(help="Where the server listens; the default is this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port that it listens on.")] = 4222,
+    url: Annotated[
+        str | None, typer.Option(metavar="tls://HOST:PORT", help="How members reach it, if not where it listens.")
+    ] = None,
+) -> None:
+    """Make a federation: its certificate authority, the coordinator's keys and the server's configuration.
+
+    Examples:
+
+      tacit coordinator init
+
+      tacit coordinator init --host 0.0.0.0 --url tls://tacit.example.org:4222
+    """
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder
+    from tacit.federation.nats.server import ServerSettings
+
+    made = CoordinatorFolder.make(folder, ServerSettings(host=host, port=port), url)
+    made.close()
+    out.print(f"made {folder}; its key is in {folder / 'identity.key'}: keep it, and show it to nobody", markup=False)
+    out.print(f"fingerprint  {made.identity.member.fingerprint}", markup=False)
+    err.print(f"next: tacit coordinator serve --folder {folder}", markup=False)
+
+
+@app.command("serve")
+def serve(folder: Folder = FOLDER) -> None:
+    """Run the message server and let in whoever was invited, until Ctrl-C; one line of JSON for each event.
+
+    Examples:
+
+      tacit coordinator serve
+    """
+    import asyncio
+
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder
+
+    coordinator = CoordinatorFolder(folder)
+    try:
+        asyncio.run(_serve(coordinator))
+    finally:
+        coordinator.close()
+
+
+async def _serve(coordinator: CoordinatorFolder) -> None:
+    from tacit.daemon.coordinator.server import CoordinatorDaemon
+    from tacit.federation.nats.journal import Journal
+    from tacit.federation.nats.service import stop_on_signals
+
+    await CoordinatorDaemon(coordinator, Journal("coordinator")).serve(stop_on_signals())
+
+
+@app.command("invite")
+def invite(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="New members: lower-case letters, digits, - and _.")
+    ],
+    folder: Folder = FOLDER,
+    center: Annotated[bool, typer.Option("--center", help="Invite center nodes, not parties.")] = False,
+    days: Annotated[float, typer.Option(help="How long an invitation is good.")] = 7.0,
+    without_center: Annotated[
+        bool, typer.Option("--without-center", help="Invite parties although no center can add up what they seal.")
+    ] = False,
+    out_dir: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where to write NAME.invite; the default is here.")
+    ] = Path(),
+) -> None:
+    """Write invitations: each a file that admits one member, once. Hand it over in confidence.
+
+    Examples:
+
+      tacit coordinator invite node-a node-b node-c --center
+
+      tacit coordinator invite north
+    """
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
+    from tacit.storage import OWNER_ONLY, write_whole
+
+    role: Role = "center" if center else "party"
+    coordinator = CoordinatorFolder(folder)
+    try:
+        for name in names:
+            made = coordinator.invite(Invite(name=name, role=role, days=days, without_center=without_center))
+            path = out_dir / f"{name}.invite"
+            # An earlier one in its place goes: a second invitation makes the first one void.
+            write_whole(path, made.text(), mode=OWNER_ONLY)
+            out.print(f"wrote {path}: good once, for {days:g} days", markup=False)
+    finally:
+        coordinator.close()
+    err.print(f"there: tacit {role} init --invite {names[0]}.invite", markup=False)
+
+
+@app.command("revoke")
+def revoke(name: Annotated[str, typer.Argument(help="A member's name.")], folder: Folder = FOLDER) -> None:
+    """Shut a member out: its connection is cut at once, and its name is not given again.
+
+    Examples:
+
+      tacit coordinator revoke north
+    """
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder
+
+    coordinator = CoordinatorFolder(folder)
+    try:
+        coordinator.revoke(name)
+    finally:
+        coordinator.close()
+    out.print(f"{name} is shut out", markup=False)
+
+
+@app.command("members")
+def members(folder: Folder = FOLDER) -> None:
+    """List the members with their fingerprints, to be compared by telephone.
+
+    Examples:
+
+      tacit coordinator members
+    """
+    from rich.table import Table
+
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder
+
+    coordinator = CoordinatorFolder(folder)
+    table = Table()
+    for column in ("name", "role", "fingerprint", "state"):
+        table.add_column(column, no_wrap=column == "fingerprint")
+    own = coordinator.identity.member
+    table.add_row(own.name, own.role, own.fingerprint, "")
+    for revoked in (False, True):
+        for member in coordinator.roster.members(revoked=revoked):
+            table.add_row(member.name, member.role, member.fingerprint, "revoked" if revoked else "")
+    coordinator.close()
+    out.print(table)
+
+
+@app.command("announce")
+def announce(
+    study: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="The study file.")], folder: Folder = FOLDER
+) -> None:
+    """Show a study to every party, so that they can opt in; `tacit run` does this too.
+
+    Examples:
+
+      tacit coordinator announce study.toml
+    """
+    # The methods are imported for this command alone: the daemon starts without them.
+    from tacit.daemon.coordinator.study_run import offer_of
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder
+    from tacit.federation.nats.blocking import BlockingConnection
+    from tacit.methods import METHODS
+    from tacit.studies.study import Study
+
+    asked = Study.read(study, known_methods=METHODS)
+    coordinator = CoordinatorFolder(folder)
+    with working("announcing"), BlockingConnection(coordinator) as connection:
+        connection.announce(offer_of(asked))
+    coordinator.close()
+    out.print(f"announced {asked.name}, digest {asked.digest()}", markup=False, soft_wrap=True)
+
+
+@app.command("renew")
+def renew(folder: Folder = FOLDER) -> None:
+    """Make a new certificate for the message server, of the same authority, before the old one expires.
+
+    Examples:
+
+      tacit coordinator renew
+    """
+    from tacit.federation.member.coordinator_folder import CoordinatorFolder
+
+    coordinator = CoordinatorFolder(folder)
+    coordinator.renew()
+    coordinator.close()
+    out.print("the server has a new certificate", markup=False)
+
+
+@app.callback()
+def coordinator() -> None:
+    """Run a federation: server, members, studies."""

@@ -1,0 +1,1 @@
+"""What runs at the coordinator's: the server of the federation, joining, and runs of studies."""

@@ -1,0 +1,162 @@
+"""What a party was asked to take part in, and what it said: studies and consents, in the party's own file.
+
+The daemon writes studies as they are announced; the owner says yes or no on the command line; both look here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tacit.daemon import DEFAULT_RUNS
+from tacit.errors import SettingError, StudyError, WireError
+from tacit.federation.nats.offer import Offer
+from tacit.methods import METHODS, Method
+from tacit.privacy.accounting import epsilon_of
+from tacit.privacy.event import Repeated
+from tacit.storage import open_database
+from tacit.studies.run import method_of
+from tacit.studies.study import Study
+
+FILE = "studies.db"
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS study (
+    digest TEXT PRIMARY KEY,
+    name   TEXT NOT NULL,
+    text   TEXT NOT NULL,
+    seen   REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS consent (
+    digest TEXT PRIMARY KEY,
+    state  TEXT NOT NULL,
+    runs   INTEGER NOT NULL,
+    time   REAL NOT NULL,
+    told   INTEGER NOT NULL,
+    sum_group TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferedStudy:
+    """A study that this party knows of.
+
+    Attributes:
+        digest, text, seen: the study, and when it was first seen.
+        state: "in", "out", or "" where nothing was said yet.
+        runs: how many runs are allowed.
+        sum_group: the names and public keys of those with whom the owner agreed to be added up.
+    """
+
+    digest: str
+    text: str
+    seen: float
+    state: str
+    runs: int
+    sum_group: Mapping[str, bytes] = field(default_factory=dict)
+
+    def read(self) -> Study:
+        """The study itself."""
+        return Study.parse(self.text, source=f"study {self.digest[:12]}", known_methods=METHODS)
+
+    def method(self) -> Method:
+        """The study's method, with its settings."""
+        return method_of(self.read())
+
+    def epsilon_allowed(self, delta: float) -> float:
+        """What the consented number of runs costs, and so the most that this study may cost."""
+        event = self.method().event()
+        return epsilon_of(Repeated(event=event, count=self.runs), delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A consent that was given or taken back, for the coordinator to know."""
+
+    digest: str
+    state: str
+
+
+class Consents:
+    """The file.
+
+    Guarantees:
+        A study is kept under the digest of what its text says, whatever the message that brought it claimed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = open_database(path, _TABLES, use="for studies")
+
+    def add(self, offer: Offer) -> bool:
+        """Keep an announced study; True if it is new here."""
+        try:
+            study = Study.parse(offer.text, source="an announced study")
+        except StudyError as error:
+            raise WireError(f"an announced study cannot be read: {error}") from error
+        if study.digest() != offer.digest:
+            raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
+        return self.keep(study)
+
+    def keep(self, study: Study) -> bool:
+        """Keep a study; True if it is new here."""
+        row = (study.digest(), study.name, study.to_toml(), time.time())
+        return self._database.execute("INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?)", row).rowcount > 0
+
+    def find(self, digest: str) -> OfferedStudy | None:
+        """The study with this digest."""
+        found = self._select("WHERE study.digest = ?", (digest,))
+        return found[0] if found else None
+
+    def all(self) -> list[OfferedStudy]:
+        """Every study, the newest first."""
+        return self._select("ORDER BY seen DESC")
+
+    def named(self, name: str) -> OfferedStudy:
+        """The newest study of this name, or the one whose digest starts so; an error that names what there is."""
+        found = self._select("WHERE name = ? ORDER BY seen DESC", (name,))
+        if not found and len(name) >= 6:
+            found = [offered for offered in self.all() if offered.digest.startswith(name)]
+        if not found:
+            names = ", ".join(sorted({offered.read().name for offered in self.all()})) or "none"
+            raise SettingError(f"no study {name!r} was announced to this party; known: {names}. Is it connected?")
+        return found[0]
+
+    def decide(
+        self, digest: str, state: str, runs: int = DEFAULT_RUNS, sum_group: Mapping[str, bytes] | None = None
+    ) -> None:
+        """Write down what the owner said, and with whom it agreed to be added up."""
+        if runs < 1:
+            raise SettingError(f"--runs {runs} must be at least 1")
+        keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
+        row = (digest, state, runs, time.time(), keys)
+        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?)", row)
+
+    def changes(self) -> Sequence[Change]:
+        """Consents that the coordinator was not told of yet; telling is this call's business."""
+        rows = self._database.execute("SELECT digest, state FROM consent WHERE told = 0").fetchall()
+        for digest, state in rows:
+            self._database.execute("UPDATE consent SET told = 1 WHERE digest = ? AND state = ?", (digest, state))
+        return [Change(digest=str(digest), state=str(state)) for digest, state in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
+        rows = self._database.execute(
+            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}') "
+            f"FROM study LEFT JOIN consent ON consent.digest = study.digest {where}",
+            values,
+        )
+        return [
+            OfferedStudy(digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(sum_group))
+            for d, text, seen, state, runs, sum_group in rows
+        ]
+
+
+def _keys(sum_group: str) -> dict[str, bytes]:
+    return {name: bytes.fromhex(key) for name, key in json.loads(sum_group).items()}

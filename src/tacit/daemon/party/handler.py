@@ -1,0 +1,277 @@
+"""What a party does with the coordinator's letters: it answers what its owner consented to, and nothing else.
+
+A run begins with its sum group. Then all of this must hold, or the run is refused and the refusal logged:
+1. The owner opted into a study with exactly this digest, and has not opted out since.
+2. The owner accepted everybody in the group, and each size in it is signed by the party whose it is.
+3. The guard agrees: the party is in the group as it is, the study allows such a group, and no more runs begin than the
+   owner agreed to.
+A question must then be the next one of such a run, and nothing in it decides noise, bounds or cost: the guard derives
+the plan from the study. It adds the party's own policy, with no more budget than the runs that were consented to cost,
+and signs what it seals, for a sum within exactly that group.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tacit import wire
+from tacit.daemon.party.consent import FILE as CONSENT_FILE
+from tacit.daemon.party.consent import Consents, OfferedStudy
+from tacit.daemon.party.question_check import accepted_keys, check_sizes
+from tacit.daemon.party.settings import FILE, LEDGER, PartyFile
+from tacit.errors import DataError, NotAgreed, PolicyRefusal, Refused, TacitError, UserError, WireError
+from tacit.federation.agreement import Agreement
+from tacit.federation.group import SumGroup, size_statement
+from tacit.federation.guard import Bond, Guard
+from tacit.federation.log import Log
+from tacit.federation.member.folder import MemberFolder
+from tacit.federation.member.known_members import KnownMembers, decode_members
+from tacit.federation.message import Question, question_digest
+from tacit.federation.nats.journal import Journal
+from tacit.federation.nats.kind import ANSWER, ASK, BEGIN, CONSENT, HELLO, MEMBERS, REFUSAL, SPENT, STUDY, LetterReply
+from tacit.federation.nats.letter import Letter
+from tacit.federation.nats.offer import Offer
+from tacit.federation.policy import Policy
+from tacit.privacy.ledger import Ledger
+from tacit.rand import Rng
+from tacit.studies.study import Study
+from tacit.wire import Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Open:
+    """A study under way: what was consented to, the guard that answers for it, and what it was made of."""
+
+    offered: OfferedStudy
+    study: Study
+    agreement: Agreement
+    guard: Guard
+    stamp: tuple[object, ...]
+
+
+class PartyHandler:
+    """What a party does with letters that are believed. All of it runs in one thread."""
+
+    streams = (ASK, STUDY, MEMBERS)
+
+    def __init__(self, folder: MemberFolder, journal: Journal) -> None:
+        self._folder = folder
+        self._journal = journal
+        self._consents = Consents(folder.path / CONSENT_FILE)
+        self._ledger = Ledger(folder.path / LEDGER)
+        self._log = Log(self._ledger, folder.identity.name)
+        self._known_members = KnownMembers(folder.path)
+        self._open: dict[str, _Open] = {}
+        self._file: tuple[object, PartyFile] | None = None
+        self._party_file()  # whatever is wrong with it is told at the start
+
+    def close(self) -> None:
+        """Close the files."""
+        self._consents.close()
+        self._ledger.close()
+
+    def arrives(self, letter: Letter) -> None:
+        """Nothing is so urgent."""
+
+    def news(self) -> Mapping[str, bytes]:
+        """Consents that were given or taken back since the last look."""
+        changes = self._consents.changes()
+        for change in changes:
+            self._open.pop(change.digest, None)
+            self._journal.note(f"opted-{change.state}", study=change.digest)
+        if not changes:
+            return {}
+        return {CONSENT: wire.encode([{"study": change.digest, "state": change.state} for change in changes])}
+
+    def handle(self, letter: Letter) -> LetterReply | None:
+        """What to say to a letter. A reason that might tell of a record stays here."""
+        try:
+            match letter.kind:
+                case "study":
+                    self._keep_study(letter)
+                case "members":
+                    self._meet(letter)
+                case "hello":
+                    return self._card(letter)
+                case "begin":
+                    return self._begin(letter)
+                case "spent":
+                    return self._spent(letter)
+                case "ask":
+                    return LetterReply(kind=ANSWER, body=self._answer(letter))
+        except Refused as refusal:
+            self._journal.note("refused", kind=letter.kind, study=letter.study, why=str(refusal))
+            return _refusal(type(refusal).__name__, str(refusal))
+        except DataError as error:
+            self._journal.note("table-does-not-fit", study=letter.study, why=str(error))
+            return _refusal("DataError", "its table does not fit the study's schema; its owner sees why in the log")
+        except (sqlite3.Error, OSError) as error:
+            self._journal.note("cannot-write", kind=letter.kind, error=type(error).__name__, why=str(error))
+            return _refusal("StorageError", "it cannot write its ledger, so nothing leaves; its owner must make room")
+        except Exception as error:  # what it says might depend on a record
+            told = str(error) if isinstance(error, TacitError) else None
+            self._journal.note("failed", kind=letter.kind, study=letter.study, error=type(error).__name__, why=told)
+            return _refusal("Failed", "it could not answer; its owner sees why in the log")
+        return None
+
+    # --- the kinds of letters ----------------------------------------------------------------------------------------
+
+    def _keep_study(self, letter: Letter) -> None:
+        offer = Offer.decode(letter.body)
+        if self._consents.add(offer):
+            self._journal.note("study-announced", study=offer.digest, name=offer.name)
+
+    def _meet(self, letter: Letter) -> None:
+        for member in self._known_members.learn(decode_members(letter.body)):
+            self._journal.note("pinned", member=member.name, role=member.role, fingerprint=member.fingerprint)
+
+    def _card(self, letter: Letter) -> LetterReply:
+        opened = self._opened(letter.study, look_again=True)
+        guard = opened.guard
+        with _in_neutral_words(self._journal):
+            guard.policy.check_question(guard.name, opened.agreement.method.name, guard.table)
+        self._journal.note("ready", study=letter.study, name=opened.study.name)
+        accepts: list[Value] = [*sorted(opened.offered.sum_group)]
+        card: dict[str, Value] = {
+            "n_records": guard.table.n_records,
+            "schema": guard.table.schema.digest(),
+            "accepts": accepts,
+            "signature": self._folder.identity.sign(
+                size_statement(opened.offered.digest, guard.name, guard.table.n_records)
+            ),
+        }
+        body = wire.encode(card)
+        return LetterReply(kind=HELLO, body=body)
+
+    def _spent(self, letter: Letter) -> LetterReply:
+        opened = self._opened(letter.study)
+        match wire.decode(letter.body):
+            case {"study": str(study), "delta": float(delta)} if study == opened.study.name and 0 <= delta < 1:
+                epsilon = self._ledger.epsilon(self._folder.identity.name, delta=delta, study=study)
+                return LetterReply(kind=SPENT, body=wire.encode({"epsilon": float(epsilon)}))
+        raise PolicyRefusal("it tells what it spent in studies that it opted into, and no other")
+
+    def _begin(self, letter: Letter) -> LetterReply:
+        """Agree to a run, once its group is believed."""
+        opened = self._opened(letter.study, look_again=True)
+        try:
+            group = SumGroup.decode(letter.body)
+            check_sizes(group, opened.offered.digest, self._keys(group, opened))
+        except (Refused, WireError) as refusal:
+            raise self._logged(refusal, study=letter.study, run=letter.run) from refusal
+        with _in_neutral_words(self._journal):
+            opened.guard.begin(letter.run, opened.agreement, group)
+        self._journal.note("began", study=opened.study.name, run=letter.run, parties=group.n_parties)
+        return LetterReply(kind=BEGIN, body=b"")
+
+    def _answer(self, letter: Letter) -> bytes:
+        digest = question_digest(letter.body)
+        try:
+            opened = self._opened(letter.study)
+            question = Question.decode(letter.body)
+            if question.run != letter.run:
+                raise NotAgreed(f"the question is of run {question.run!r}, its letter of {letter.run!r}")
+            keys = self._keys(opened.guard.group_of(letter.run), opened)
+        except (Refused, WireError) as refusal:
+            raise self._logged(refusal, question=digest, study=letter.study) from refusal
+        bond = Bond(sum_group=keys, sign=self._folder.identity.sign)
+        with _in_neutral_words(self._journal):
+            answer = opened.guard.answer(letter.body, opened.agreement, self._folder.pinned.seal_keys, bond)
+        self._journal.note(
+            "answered", study=opened.study.name, run=question.run, step=question.step, round=letter.round,
+            question=digest, bytes=len(answer),
+        )  # fmt: skip
+        return answer
+
+    def _keys(self, group: SumGroup, opened: _Open) -> dict[str, bytes]:
+        """The keys of all with whom an answer may be added up, if the owner accepted all of them."""
+        own = self._folder.member
+        return accepted_keys(group, {**opened.offered.sum_group, own.name: own.letter_key})
+
+    def _logged(self, refusal: Refused | WireError, **facts: str) -> Refused:
+        """The refusal, written down; of a message that is none of ours, one that says so."""
+        self._log.append("refused", why=str(refusal), **facts)
+        return refusal if isinstance(refusal, Refused) else NotAgreed(str(refusal))
+
+    # --- studies under way -------------------------------------------------------------------------------------------
+
+    def _opened(self, digest: str, *, look_again: bool = False) -> _Open:
+        """The study with this digest, if the owner opted into it; its table is read again if the file has changed."""
+        offered = self._consents.find(digest)
+        if offered is None or not offered.state:
+            raise PolicyRefusal(
+                f"its owner has not opted into a study with digest {digest[:12]}; a changed study is another study"
+            )
+        if offered.state != "in":
+            raise PolicyRefusal(f"its owner opted out of study {offered.read().name!r}")
+        file = self._party_file()
+        opened = self._open.get(digest)
+        stamp = (file.data.stamp(), file, offered.runs, offered.sum_group)
+        if opened is None or (look_again and opened.stamp[:1] != stamp[:1]) or opened.stamp[1:] != stamp[1:]:
+            opened = self._open_study(offered, file, stamp)
+            self._open[digest] = opened
+        return opened
+
+    def _open_study(self, offered: OfferedStudy, file: PartyFile, stamp: tuple[object, ...]) -> _Open:
+        study = offered.read()
+        guard = Guard(
+            self._folder.identity.name,
+            file.data.open(study.schema),
+            policy=study_policy(file.policy, offered),
+            ledger=self._ledger,
+            rng=Rng.system(),
+        )
+        agreement = Agreement(
+            study=study.name,
+            method=offered.method(),
+            digest=offered.digest,
+            runs=offered.runs,
+            least=study.federation.least,
+            dropouts=study.federation.dropouts,
+        )
+        return _Open(offered=offered, study=study, agreement=agreement, guard=guard, stamp=stamp)
+
+    def _party_file(self) -> PartyFile:
+        """`party.toml`, read again if it has changed; one that cannot be read allows nothing."""
+        path = self._folder.path / FILE
+        stamp = (path.stat().st_mtime_ns, path.stat().st_size) if path.exists() else None
+        if self._file is None or self._file[0] != stamp:
+            try:
+                self._file = (stamp, PartyFile.read(self._folder.path))
+            except UserError:
+                self._file = None
+                raise
+        return self._file[1]
+
+
+def study_policy(policy: Policy, offered: OfferedStudy) -> Policy:
+    """The party's policy for one study: never more budget than the runs that were consented to cost.
+
+    A method that the policy accepts by name although no epsilon bounds it has no limit to keep to.
+    """
+    allowed = offered.epsilon_allowed(policy.budget.delta) * (1 + 1e-6)  # the accountant rounds
+    if math.isinf(allowed) and offered.method().name in policy.not_private:
+        return replace(policy, budget=replace(policy.budget, epsilon_per_study=math.inf, epsilon_in_all=math.inf))
+    limit = min(policy.budget.epsilon_per_study, allowed)
+    return replace(policy, budget=replace(policy.budget, epsilon_per_study=limit))
+
+
+@contextmanager
+def _in_neutral_words(journal: Journal) -> Iterator[None]:
+    """A policy's own words may tell of the table, such as that it is small: they stay in the party's own logs."""
+    try:
+        yield
+    except PolicyRefusal as refusal:
+        journal.note("policy-refused", why=str(refusal))
+        raise PolicyRefusal(
+            "its policy does not allow this (the method, a column, how exact or how large a sum is, or too few "
+            "records); its owner sees which in its log"
+        ) from refusal
+
+
+def _refusal(error: str, why: str) -> LetterReply:
+    return LetterReply(kind=REFUSAL, body=wire.encode({"error": error, "why": why}))

@@ -1,0 +1,128 @@
+"""What a party's owner reads: studies, the policy and the ledger, in plain words."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import time
+from collections.abc import Mapping
+
+from tacit.daemon import DEFAULT_RUNS
+from tacit.daemon.party.consent import OfferedStudy
+from tacit.errors import TacitError
+from tacit.federation.member.folder import MemberFolder
+from tacit.federation.policy import Policy
+from tacit.privacy.ledger import Budget
+from tacit.report.svg import drawing, svg_element
+from tacit.studies.study import Study
+
+_STATES = {"in": "you take part", "out": "you opted out", "": "you have not decided"}
+
+
+def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> list[str]:
+    """One study: who asks, for what, which columns, which method, what leaves, what it costs, who sees what."""
+    study, method = offered.read(), offered.method()
+    told = method.headings()
+    schema = study.schema
+    runs = offered.runs or DEFAULT_RUNS
+    facts = {
+        "Asked by": f"the coordinator, key {folder.pinned.coordinator.fingerprint}",
+        "Purpose": study.purpose,
+        "Predicts": f"{schema.target.name} ({', '.join(schema.target.classes)})",
+        "Columns": ", ".join(schema.feature_names),
+        "Method": method.name,
+        "Costs": f"{method.guarantee.plain_words()} That is for one run; {runs} are allowed.",
+        "Leaves": told["Travels"],
+        "Is seen": told["Revealed"],
+        "Trusts": told["Trust"],
+        "Quorum": _quorum(study),
+        "Policy": why_not(offered, policy) or "your policy allows it",
+        "Digest": offered.digest,
+    }
+    lines = [f"{study.name}: {_STATES[offered.state]} (seen {time.strftime('%Y-%m-%d', time.gmtime(offered.seen))})"]
+    for label, text in facts.items():
+        lines += textwrap.wrap(text, 100, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
+    return lines
+
+
+def _quorum(study: Study) -> str:
+    asked = study.federation
+    told = "all" if asked.quorum is None else str(asked.quorum)
+    return told if not asked.dropouts else f"{told}; a round goes on without {asked.dropouts} of those that began"
+
+
+def why_not(offered: OfferedStudy, policy: Policy) -> str:
+    """Why the policy forbids a study; empty if it does not. Looks at no record."""
+    study, method = offered.read(), offered.method()
+    try:
+        promised = method.guarantee
+    except TacitError as error:
+        return str(error)
+    if policy.methods is not None and method.name not in policy.methods:
+        return f"method {method.name!r} is not among policy.methods"
+    if policy.columns is not None:
+        forbidden = [name for name in study.schema.feature_names if name not in policy.columns]
+        if forbidden:
+            return f"column {forbidden[0]!r} is not among policy.columns"
+    if not promised.is_private and method.name not in policy.not_private:
+        return f"no epsilon bounds what {method.name!r} releases, and policy.not_private does not name it"
+    if promised.is_private and promised.epsilon > policy.budget.epsilon_per_study:
+        return f"one run costs epsilon {promised.epsilon:g}, over policy.epsilon_per_study"
+    return ""
+
+
+def policy_lines(policy: Policy) -> list[str]:
+    """The policy, one rule a line."""
+    budget = policy.budget
+    return [
+        f"methods            {'every one' if policy.methods is None else ', '.join(policy.methods) or 'none'}",
+        f"columns            {'every one' if policy.columns is None else ', '.join(policy.columns) or 'none'}",
+        f"min_records        {policy.min_records}",
+        f"min_records_exact  {policy.min_records_exact}",
+        f"epsilon_per_study  {budget.epsilon_per_study:g}",
+        f"epsilon_in_all     {budget.epsilon_in_all:g}",
+        f"delta              {budget.delta:g}",
+        f"relation           {budget.relation}",
+        f"not_private        {', '.join(policy.not_private) or 'none: nothing leaves that no epsilon bounds'}",
+    ]
+
+
+def ledger_lines(spent: Mapping[str, float], in_all: float, budget: Budget, counts: Mapping[str, int]) -> list[str]:
+    """What was spent, as a table with a bar for each study."""
+    lines = [f"{'study':<24} {'answers':>8} {'epsilon':>10}   at delta {budget.delta:g}"]
+    for study, epsilon in spent.items():
+        lines.append(
+            f"{study:<24} {counts[study]:>8} {_number(epsilon):>10}   {_bar(epsilon, budget.epsilon_per_study)}"
+        )
+    lines.append(
+        f"{'in all':<24} {sum(counts.values()):>8} {_number(in_all):>10}   {_bar(in_all, budget.epsilon_in_all)}"
+    )
+    return lines
+
+
+def spending_plot(spent: Mapping[str, float], budget: Budget) -> str:
+    """What was spent in each study, as a picture."""
+    from matplotlib.figure import Figure
+
+    finite = {study: epsilon for study, epsilon in spent.items() if math.isfinite(epsilon)}
+    others = [study for study in spent if study not in finite]
+    with drawing("spent"):
+        figure = Figure(figsize=(6.4, 1.2 + 0.4 * max(1, len(finite))), layout="constrained")
+        axes = figure.subplots()
+        axes.barh(list(finite), list(finite.values()), color="#4477aa")
+        if math.isfinite(budget.epsilon_per_study):
+            axes.axvline(budget.epsilon_per_study, color="#aa3377", linestyle="--")
+        axes.set_xlabel(f"epsilon spent at delta {budget.delta:g}; the dashed line is the limit for one study")
+        told = f"Not bounded by any epsilon: {', '.join(others)}." if others else "All of it is bounded."
+        return svg_element(figure, figure_id="spent", title="What was spent in each study", description=told)
+
+
+def _number(epsilon: float) -> str:
+    return f"{epsilon:.4g}" if math.isfinite(epsilon) else "unbounded"
+
+
+def _bar(epsilon: float, limit: float) -> str:
+    if not (math.isfinite(epsilon) and math.isfinite(limit)):
+        return ""
+    n_full = round(20 * min(1.0, epsilon / limit))
+    return f"[{'#' * n_full}{'.' * (20 - n_full)}] of {limit:g}"

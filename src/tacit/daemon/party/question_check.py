@@ -1,0 +1,36 @@
+"""What a party checks of a run's sum group before its guard agrees: who is in it, and whose sizes are believed.
+
+The guard knows no keys. So this is where names become the keys that the owner accepted, and where each size is
+compared with the signature of the party that announced it. What a question may ask follows from the study and is the
+guard's to check (`federation.agreement`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nacl.exceptions import CryptoError
+from nacl.signing import VerifyKey
+
+from tacit.errors import NotAgreed
+from tacit.federation.group import SumGroup, size_statement
+
+
+def accepted_keys(group: SumGroup, accepted: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The public keys of all who are in the group; `NotAgreed` if the owner has not accepted one of them."""
+    stranger = next((name for name in group.names if name not in accepted), None)
+    if stranger is not None:
+        raise NotAgreed(
+            f"the run would add it up with {stranger!r}, whom its owner has not accepted; let it opt in again"
+        )
+    return {name: accepted[name] for name in group.names}
+
+
+def check_sizes(group: SumGroup, study: str, keys: Mapping[str, bytes]) -> None:
+    """Refuse a group in which a size is not signed by the party whose it is; `study` is the study's digest."""
+    for name, n_records in zip(group.names, group.sizes, strict=False):
+        statement = size_statement(study, name, n_records)
+        try:
+            VerifyKey(keys[name]).verify(statement, group.signatures.get(name, b""))
+        except (CryptoError, ValueError, TypeError) as error:
+            raise NotAgreed(f"the size of {name!r} is not the one that {name!r} announced; gather anew") from error

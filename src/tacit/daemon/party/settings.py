@@ -1,0 +1,163 @@
+"""`party.toml`: where a party's records lie, and what it allows. `tacit party init` writes it, its owner edits it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tacit.data.schema import Schema
+from tacit.data.table import Table
+from tacit.errors import SettingError, StudyError
+from tacit.federation.policy import Policy
+from tacit.privacy.guarantee import RELATIONS, Relation
+from tacit.privacy.ledger import Budget
+from tacit.storage import write_whole
+from tacit.studies.strict import Section
+from tacit.studies.toml import toml_text
+
+FILE = "party.toml"
+LEDGER = "ledger.db"
+
+_TEMPLATE = """# What this party gives and allows. The daemon reads it again whenever it changes.
+
+[data]
+{data}
+
+[policy]
+# methods = ["averaging"]     # the methods it takes part in; absent: every one that is private
+# columns = ["age", "sex"]    # the columns it lets a study use; absent: every one
+min_records = 10              # the fewest records with which it answers at all
+min_records_exact = 20        # the fewest with which it lets a sum without noise be opened
+epsilon_per_study = 10.0      # the most that one study may cost a record, runs and all
+epsilon_in_all = 20.0         # the most that all studies together may cost a record
+delta = 1e-6                  # the probability at which costs are counted
+relation = "replace-one"      # under which sampled rounds are counted: replace-one, the stricter, or add-remove
+not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSource:
+    """Where the records lie: a file, or a query on a database."""
+
+    file: Path | None = None
+    query: str | None = None
+    database: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (self.query is None):
+            raise SettingError("[data] needs either file, or query with an optional database")
+
+    def open(self, schema: Schema) -> Table:
+        """The records, checked against the study's schema."""
+        if self.file is not None:
+            return Table.from_file(self.file, schema)
+        assert self.query is not None
+        return Table.from_query(self.query, schema, self.database)
+
+    def stamp(self) -> object:
+        """Something that changes when the file does, as far as its size and time tell."""
+        if self.file is None or not self.file.exists():
+            return None
+        status = self.file.stat()
+        return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartyFile:
+    """The file, read."""
+
+    data: DataSource
+    policy: Policy
+
+    @staticmethod
+    def read(folder: Path) -> PartyFile:
+        """`party.toml` in `folder`; whatever is wrong with it is one line that starts with its name."""
+        path = folder / FILE
+        try:
+            form = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SettingError(f"{path} cannot be read ({error.strerror}); run `tacit party init` first") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingError(
+                f"{path} is not TOML ({error}); texts need quotes, keys are written key = value"
+            ) from None
+        try:
+            whole = Section(form, source=str(path), path="")
+            whole.check_keys(("data", "policy"))
+            whole.need("data", "say where the records lie")
+            return PartyFile(data=_data(_table(form, "data"), path), policy=_policy(_table(form, "policy"), str(path)))
+        except StudyError as error:
+            raise SettingError(str(error)) from None
+
+
+def write_party_file(folder: Path, data: DataSource) -> None:
+    """Write a `party.toml` to begin with; one that is there stays."""
+    path = folder / FILE
+    if path.exists():
+        return
+    if data.file is not None:
+        lines = [f"file = {toml_text(str(data.file.resolve()))}"]
+    else:
+        lines = [f"query = {toml_text(data.query or '')}"]
+        lines += [] if data.database is None else [f"database = {toml_text(data.database)}"]
+    write_whole(path, _TEMPLATE.format(data="\n".join(lines)))
+
+
+def _table(form: Mapping[str, object], name: str) -> dict[str, object]:
+    table = form.get(name, {})
+    if not isinstance(table, dict):
+        raise SettingError(f"{name} must be a table; write [{name}] on a line of its own")
+    return table
+
+
+def _data(table: dict[str, object], path: Path) -> DataSource:
+    section = Section(table, source=str(path), path="data")
+    section.check_keys(("file", "query", "database"))
+    texts = {key: section.text(key, "leave the key out if there is none") for key in table}
+    file = texts.get("file")
+    try:
+        return DataSource(
+            file=None if file is None else path.parent / file, query=texts.get("query"), database=texts.get("database")
+        )
+    except SettingError as error:
+        raise SettingError(f"{path}: {error}") from None
+
+
+def _policy(table: dict[str, object], source: str) -> Policy:
+    section = Section(table, source=source, path="policy")
+    section.check_keys(
+        (
+            "methods", "columns", "min_records", "min_records_exact", "epsilon_per_study", "epsilon_in_all", "delta",
+            "relation", "not_private",
+        )
+    )  # fmt: skip
+    lists: dict[str, tuple[str, ...]] = {}
+    for key in ("methods", "columns", "not_private"):
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise section.error(key, "must be a list of texts; put each entry in quotes")
+        if key in table:
+            lists[key] = tuple(value)
+    defaults = Budget()
+    per_study, in_all, delta = (section.number(key) for key in ("epsilon_per_study", "epsilon_in_all", "delta"))
+    try:
+        budget = Budget(
+            epsilon_per_study=defaults.epsilon_per_study if per_study is None else float(per_study),
+            epsilon_in_all=defaults.epsilon_in_all if in_all is None else float(in_all),
+            delta=defaults.delta if delta is None else float(delta),
+            relation=cast(Relation, section.choice("relation", RELATIONS, defaults.relation)),
+        )
+        return Policy(
+            methods=lists.get("methods"),
+            columns=lists.get("columns"),
+            min_records=section.whole("min_records", 1) or 1,
+            min_records_exact=section.whole("min_records_exact", 1) or Policy.min_records_exact,
+            budget=budget,
+            not_private=lists.get("not_private", ()),
+        )
+    except SettingError as error:
+        raise SettingError(f"{source}: {error}") from None

@@ -1,0 +1,253 @@
+"""The channel: a run under way, as the author of a method sees it.
+
+A method asks parties with one call a round:
+
+    channel.sum(step, values)      only the total over the parties is opened
+    channel.ask(step, values)      each party's own reply
+    channel.keep(step, values)     the center keeps the total for `compute`, which opens what its program says
+
+Each sends one question to every party. Users have no need of it: they make a `Federation` and call `fit`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.schema import Schema
+from tacit.errors import QuorumLost, WireError
+from tacit.federation.engine import Engine, RunStart
+from tacit.federation.message import Answer, Question, question_digest
+from tacit.federation.step import Step
+from tacit.privacy.event import Event
+from tacit.secure.center.center import Center
+from tacit.secure.center.product import EncryptedInverse, Form
+from tacit.wire import Value
+
+Opened = npt.NDArray[np.int64] | Mapping[str, Value]
+"""What becomes known in a round: the sum that the center opened, or what one party let go."""
+
+
+@dataclass
+class Given:
+    """What one party gave in a run: encoded bytes, and the event that each answer was charged with."""
+
+    n_bytes: int = 0
+    events: list[Event] = field(default_factory=list)
+
+
+@dataclass
+class Traffic:
+    """What travelled in one run, in encoded bytes: up from the parties and the center, down to them."""
+
+    rounds: int = 0
+    messages: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    given: dict[str, Given] = field(default_factory=dict)
+
+
+class Channel:
+    """One run of a method with its sum group.
+
+    Attributes:
+        plan: what follows from the method's settings and the group; every party derives the same.
+        present: the parties that the last answer came from.
+        traffic: what travelled so far.
+        on_round: told of each round, for progress.
+        witness: all that is opened, for audits; None keeps nothing.
+        seeded: whether chance comes from a seed, so that nothing is private.
+    """
+
+    def __init__(self, engine: Engine, center: Center, start: RunStart, *, seeded: bool = False) -> None:
+        self._engine = engine
+        self._center = center
+        self._start = start
+        self._turns: Counter[str] = Counter()
+        self._products: tuple[str, dict[str, bytes]] = ("", {})  # parties' encrypted products, not yet opened
+        self._terms = start.agreement.terms(engine.schema, start.group)
+        self.plan: Any = self._terms.plan
+        self.present: tuple[str, ...] = ()
+        self.traffic = Traffic()
+        self.on_round: Callable[[int, str], None] | None = None
+        self.witness: list[Opened] | None = None
+        self.seeded = seeded
+
+    # --- what is public ----------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        """The public facts about the columns."""
+        return self._engine.schema
+
+    @property
+    def run(self) -> str:
+        """The run's name."""
+        return self._start.run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parties' names."""
+        return self._start.group.names
+
+    @property
+    def n_parties(self) -> int:
+        """How many parties there are."""
+        return len(self.names)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of records of each party, as the coordinator knows it."""
+        cards = self._engine.cards
+        return {name: cards[name].n_records for name in self.names}
+
+    @property
+    def n_records(self) -> int:
+        """How many records the parties have together, as the coordinator knows it."""
+        return sum(self.sizes.values())
+
+    @property
+    def coverage(self) -> float:
+        """The share of all records that the parties have which the last answer came from."""
+        sizes = self.sizes
+        return sum(sizes[name] for name in self.present) / self.n_records
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    def ask(
+        self, step: Step, values: Any = None, *, parties: Sequence[str] | None = None
+    ) -> dict[str, Mapping[str, Value]]:
+        """Run `step` at each party (or at those named) and return what each let go."""
+        _, answers = self._ask(step, values, parties)
+        if any(answer.kind in ("sealed", "kept", "encrypted") for answer in answers.values()):
+            raise WireError(f"step {step.name!r} seals its reply; only the sum can be opened: call `sum` or `keep`")
+        if self.witness is not None:
+            self.witness += [answer.value for answer in answers.values()]
+        return {name: answer.value for name, answer in answers.items()}
+
+    def ask_each(self, step: Step, values: Mapping[str, Any]) -> dict[str, Mapping[str, Value]]:
+        """Ask each of the named parties with values of its own: one round, since no question waits for an answer."""
+        rounds, turn = self.traffic.rounds, self._turns[step.name]
+        answers: dict[str, Mapping[str, Value]] = {}
+        for name, own in values.items():
+            self._turns[step.name] = turn
+            answers |= self.ask(step, own, parties=[name])
+        self.traffic.rounds = rounds + 1
+        return answers
+
+    def sum(self, step: Step, values: Any = None) -> npt.NDArray[np.int64]:
+        """Run `step` at every party and open the sum of what they sealed: whole numbers on the step's grid."""
+        digest, answers = self._ask(step, values)
+        envelopes, shape = self._gather(
+            step, {name: answer.value if answer.kind == "sealed" else None for name, answer in answers.items()}
+        )
+        total = self._center.open_sum(digest, envelopes)
+        if self.witness is not None:
+            self.witness.append(total)
+        self.traffic.bytes_up += len(self._center.keys) * total.size * 32  # a pair of 128-bit words from each node
+        return total.reshape(shape)
+
+    def keep(self, step: Step, values: Any = None) -> None:
+        """Run `step` at every party, and leave the sums of what they give with the center, unopened, by their names."""
+        self._center = self._center.computing()  # before the parties are asked, who seal to its keys
+        digest, answers = self._ask(step, values)
+        kept: dict[str, Mapping[str, Value]] = {}
+        products: dict[str, bytes] = {}
+        for name, answer in answers.items():
+            match answer.kind, answer.value:
+                case "kept", parts:
+                    kept[name] = parts
+                case "encrypted", {"addends": dict(parts), "product": bytes(product)}:
+                    kept[name], products[name] = parts, product
+                case _:
+                    raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
+        for use in sorted({use for parts in kept.values() for use in parts}):
+            envelopes, shape = self._gather(step, {name: parts.get(use) for name, parts in kept.items()})
+            self._center.keep(self.run, use, digest, envelopes, shape)
+        self._products = digest, products
+
+    def encrypted_inverse(self) -> EncryptedInverse:
+        """What this run keeps as its inverse, encrypted by the center, for a step's values."""
+        self._center = self._center.computing()
+        return self._center.encrypt_inverse(self.run, self.n_parties)
+
+    def open_product(self, form: Form) -> npt.NDArray[np.float64]:
+        """Open the sum of the parties' products with the encrypted inverse, from the last question to `keep`."""
+        digest, products = self._products
+        opened = self._center.open_product(self.run, digest, products, form)
+        if self.witness is not None:
+            self.witness.append({"step": opened})
+        self.traffic.messages += 2
+        self.traffic.bytes_down += sum(map(len, products.values()))
+        self.traffic.bytes_up += opened.nbytes
+        return opened
+
+    def compute(self, program: str, **public: Value) -> dict[str, npt.NDArray[np.float64]]:
+        """Let the center run a program on what this run keeps there, and return what it opens."""
+        self._center = self._center.computing()
+        opened = self._center.compute(self.run, program, **public)
+        if self.witness is not None:
+            self.witness.append(dict(opened))
+        nodes = len(self._center.keys)
+        self.traffic.messages += 2 * nodes
+        self.traffic.bytes_up += nodes * sum(value.size for value in opened.values()) * 32
+        return opened
+
+    def forget(self) -> None:
+        """Let the center drop what this run keeps there."""
+        self._center.forget(self.run)
+
+    def _gather(self, step: Step, values: Mapping[str, Value]) -> tuple[dict[str, list[bytes]], tuple[int, ...]]:
+        """The parties' envelopes and the shape that they declare alike; counts what is relayed to the center."""
+        envelopes: dict[str, list[bytes]] = {}
+        shapes: set[tuple[int, ...]] = set()
+        for name, value in values.items():
+            match value:
+                case {"envelopes": list(sealed), "shape": list(dims), **rest} if not rest:
+                    envelopes[name] = [envelope for envelope in sealed if isinstance(envelope, bytes)]
+                    shapes.add(tuple(n for n in dims if isinstance(n, int)))
+                case _:
+                    raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
+        if len(shapes) != 1 or any(len(sealed) != len(self._center.keys) for sealed in envelopes.values()):
+            raise WireError(f"the parties' replies to step {step.name!r} differ in shape")
+        self.traffic.messages += 2 * len(self._center.keys)
+        self.traffic.bytes_down += sum(len(e) for sealed in envelopes.values() for e in sealed)
+        return envelopes, shapes.pop()
+
+    def _ask(self, step: Step, values: Any, parties: Sequence[str] | None = None) -> tuple[str, dict[str, Answer]]:
+        names = self.names if parties is None else tuple(parties)
+        message = self._question(step, values)
+        digest = question_digest(message)
+        if self.on_round is not None:
+            self.on_round(self.traffic.rounds + 1, step.name)
+        answers = self._engine.ask(self._start, message, names, self._center.keys)
+        self.traffic.rounds += 1
+        self.traffic.messages += len(names) + len(answers)
+        self.traffic.bytes_down += len(message) * len(names)
+        for name, answer in answers.items():
+            if (answer.party, answer.question) != (name, digest):
+                raise WireError(f"party {name!r} answered another question, or in another's name")
+            self.traffic.bytes_up += answer.n_bytes
+            given = self.traffic.given.setdefault(name, Given())
+            given.n_bytes += answer.n_bytes
+            given.events.append(answer.event)
+        missing = [name for name in names if name not in answers]
+        if missing and (parties is not None or len(answers) < self._start.group.quorum):
+            raise QuorumLost(f"no answer from {', '.join(missing)}; ask again, or start a run without them")
+        self.present = tuple(answers)
+        return digest, answers
+
+    def _question(self, step: Step, values: Any) -> bytes:
+        """The next question about `step`; the run's questions are the same ones when it is resumed."""
+        agreement = self._start.agreement
+        turn = self._turns[step.name]
+        self._turns[step.name] += 1
+        return Question(
+            study=agreement.study, run=self.run, method=agreement.method.name, step=step.name, version=step.version,
+            group=self._start.group.digest, plan=self._terms.digest, turn=turn, values=step.encode_values(values),
+        ).encode()  # fmt: skip

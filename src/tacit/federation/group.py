@@ -1,0 +1,113 @@
+"""The sum group: those who take part in one run together, as every one of them is told.
+
+A plan follows from the study and from this. So a group is fixed when a run begins, each party checks it then, and
+every question of the run names it by its digest. Between organisations each size carries its owner's signature: the
+coordinator can leave a party out, but it cannot make up how many records one has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from tacit import wire
+from tacit.errors import NotAgreed, WireError
+from tacit.record import decode_record, encode_record, to_value
+
+_DOMAIN = "tacit size 1"
+
+SizesTold = Literal["each", "total", "none"]
+"""What the parties of a run are told of their numbers of records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumGroup:
+    """Who takes part in a run.
+
+    Attributes:
+        names: the parties, in a fixed order.
+        n_records: how many records they have together; 0 where that is not told.
+        sizes: how many each has, in the order of the names; empty where that is not told.
+        quorum: a round goes on with no fewer of them.
+        signatures: each party's signature of its own size (`size_statement`); empty in a simulation.
+    """
+
+    names: tuple[str, ...]
+    n_records: int
+    quorum: int
+    sizes: tuple[int, ...] = ()
+    signatures: Mapping[str, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        is_sound = (
+            0 < self.quorum <= len(self.names) == len(set(self.names))
+            and (not self.sizes or (len(self.sizes) == len(self.names) and sum(self.sizes) == self.n_records))
+            and all(size > 0 for size in self.sizes)
+            and self.n_records >= 0
+        )
+        if not is_sound:
+            raise WireError("a sum group's names, sizes and quorum do not fit each other")
+
+    @classmethod
+    def of(
+        cls,
+        sizes: Mapping[str, int],
+        *,
+        quorum: int,
+        told: SizesTold = "each",
+        signatures: Mapping[str, bytes] | None = None,
+    ) -> SumGroup:
+        """The group of parties with these numbers of records."""
+        return cls(
+            names=tuple(sizes),
+            n_records=0 if told == "none" else sum(sizes.values()),
+            sizes=tuple(sizes.values()) if told == "each" else (),
+            quorum=quorum,
+            signatures=dict(signatures or {}) if told == "each" else {},
+        )
+
+    @property
+    def told(self) -> SizesTold:
+        """What this group tells of sizes."""
+        return "each" if self.sizes else "total" if self.n_records else "none"
+
+    @property
+    def n_parties(self) -> int:
+        """How many parties there are."""
+        return len(self.names)
+
+    def encode(self) -> bytes:
+        """The group as it travels, once a run."""
+        return self._body
+
+    @cached_property
+    def _body(self) -> bytes:
+        return encode_record(self)  # once for all parties of a simulation
+
+    @staticmethod
+    def decode(message: bytes) -> SumGroup:
+        """The group in `message`; a `WireError` if it is none."""
+        return decode_record(SumGroup, message)
+
+    @cached_property
+    def digest(self) -> str:
+        """The name by which questions speak of this group."""
+        return wire.digest(to_value(self))
+
+    def check_member(self, party: str, n_records: int) -> None:
+        """Refuse a group that does not hold this party as it is."""
+        if party not in self._positions:
+            raise NotAgreed(f"the run is of a group that party {party!r} is not in")
+        if self.sizes and self.sizes[self._positions[party]] != n_records:
+            raise NotAgreed(f"the run counts on another number of records than party {party!r} has")
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.names)}
+
+
+def size_statement(study: str, party: str, n_records: int) -> bytes:
+    """What a party signs to announce its size in the study with this digest."""
+    return wire.encode([_DOMAIN, study, party, n_records])

@@ -1,0 +1,157 @@
+"""Who belongs to the federation, at the coordinator's: members, invitations, and what the server must know of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.errors import SettingError
+from tacit.federation.member.identity import Member, Role
+from tacit.federation.nats import subject
+from tacit.federation.nats.subject import Permissions
+from tacit.secure.share import N_NODES
+from tacit.storage import open_database
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS member (
+    name    TEXT PRIMARY KEY,
+    form    TEXT NOT NULL,
+    seat    INTEGER,
+    joined  REAL NOT NULL,
+    revoked REAL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS invitation (
+    id      TEXT PRIMARY KEY,
+    name    TEXT NOT NULL,
+    role    TEXT NOT NULL,
+    nkey    TEXT NOT NULL,
+    expires REAL NOT NULL,
+    used    REAL
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ticket:
+    """An invitation as the coordinator remembers it: everything but its secret."""
+
+    id: str
+    name: str
+    role: Role
+    nkey: str
+    expires: float
+
+
+class Roster:
+    """Members and invitations, in one SQLite file.
+
+    Guarantees:
+        An invitation admits one member, once. A name belongs to one set of keys until it is revoked. A revoked name
+        is never given to other keys, so a party's pinned keys cannot be exchanged under it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = open_database(path, _TABLES, use="as a roster")
+
+    def members(self, role: Role | None = None, *, revoked: bool = False) -> list[Member]:
+        """The members that may take part (or those that were revoked), center nodes in the order of their seats."""
+        rows = self._database.execute(
+            f"SELECT form FROM member WHERE revoked IS {'NOT ' if revoked else ''}NULL ORDER BY seat, name"
+        )
+        found = [Member.from_dict(json.loads(form)) for (form,) in rows]
+        return [member for member in found if role is None or member.role == role]
+
+    def seat(self, name: str) -> int | None:
+        """The number of a center node among the nodes."""
+        row = self._database.execute("SELECT seat FROM member WHERE name = ?", (name,)).fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    def invite(self, ticket: Ticket) -> None:
+        """Remember a new invitation."""
+        with self._database.transaction() as database:
+            self._check_free(ticket.name, ticket.role)
+            # A second invitation for the same name replaces the first: a lost file must not stay valid.
+            database.execute("DELETE FROM invitation WHERE name = ? AND used IS NULL", (ticket.name,))
+            database.execute(
+                "INSERT INTO invitation VALUES (?, ?, ?, ?, ?, NULL)",
+                (ticket.id, ticket.name, ticket.role, ticket.nkey, ticket.expires),
+            )
+
+    def admit(self, invitation: str, member: Member) -> int | None:
+        """Take a member in by its invitation, and return its seat if it is a center node.
+
+        Raises:
+            SettingError: if the invitation is unknown, used or expired, or is for another name or role.
+        """
+        with self._database.transaction() as database:
+            row = database.execute(
+                "SELECT name, role, expires, used FROM invitation WHERE id = ?", (invitation,)
+            ).fetchone()
+            if row is None:
+                raise SettingError("the invitation is not known here; ask the coordinator for a new one")
+            name, role, expires, used = row
+            if used is not None:
+                known = database.execute("SELECT form FROM member WHERE name = ?", (name,)).fetchone()
+                if known is not None and Member.from_dict(json.loads(known[0])) == member:
+                    return self.seat(member.name)  # the same member asks again: the welcome was lost on the way
+                raise SettingError(f"the invitation of {name!r} was used before; ask the coordinator for a new one")
+            if expires < time.time():
+                raise SettingError(f"the invitation of {name!r} has expired; ask the coordinator for a new one")
+            if (member.name, member.role) != (name, role):
+                raise SettingError(f"the invitation is for the {role} {name!r}, not the {member.role} {member.name!r}")
+            self._check_free(name, role)
+            self._check_keys(member)
+            seat = self._free_seat() if role == "center" else None
+            database.execute("UPDATE invitation SET used = ? WHERE id = ?", (time.time(), invitation))
+            database.execute(
+                "INSERT INTO member VALUES (?, ?, ?, ?, NULL)", (name, json.dumps(member.as_dict()), seat, time.time())
+            )
+            return seat
+
+    def revoke(self, name: str) -> None:
+        """Shut a member out, for good under this name; an invitation that it has not used goes too."""
+        with self._database.transaction() as database:
+            gone = database.execute("DELETE FROM invitation WHERE name = ? AND used IS NULL", (name,)).rowcount
+            out = database.execute(
+                "UPDATE member SET revoked = ? WHERE name = ? AND revoked IS NULL", (time.time(), name)
+            ).rowcount
+        if not (gone or out):
+            known = ", ".join(member.name for member in self.members()) or "nobody yet"
+            raise SettingError(f"{name!r} is no member and has no open invitation; members are: {known}")
+
+    def users(self, coordinator: Member) -> dict[str, Permissions]:
+        """The keys that the server lets in now, and what each may do."""
+        users = {coordinator.nkey: subject.coordinator_permissions()}
+        for member in self.members():
+            may = subject.party_permissions if member.role == "party" else subject.node_permissions
+            users[member.nkey] = may(member.name)
+        # A used invitation may still knock: to be told that it was used, or welcomed again if the welcome was lost.
+        rows = self._database.execute("SELECT id, nkey FROM invitation WHERE expires > ?", (time.time(),))
+        return users | {str(nkey): subject.join_permissions(str(id_)) for id_, nkey in rows}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _check_free(self, name: str, role: str) -> None:
+        row = self._database.execute("SELECT revoked FROM member WHERE name = ?", (name,)).fetchone()
+        if row is not None:
+            state = "was revoked, and its name is not given again" if row[0] is not None else "is a member already"
+            raise SettingError(f"{name!r} {state}; choose another name")
+        if role == "center" and len(self.members("center")) >= N_NODES:
+            raise SettingError(f"the center has its {N_NODES} nodes; revoke one before another is invited")
+
+    def _check_keys(self, member: Member) -> None:
+        """Nobody brings a key that is another's: the server would give that key its permissions."""
+        keys = (member.nkey, member.letter_key.hex(), member.seal_key.hex())
+        where = " OR ".join("instr(form, ?)" for _ in keys)  # revoked members too
+        other = self._database.execute(f"SELECT 1 FROM member WHERE {where}", keys).fetchone()
+        invitation = self._database.execute("SELECT 1 FROM invitation WHERE nkey = ?", keys[:1]).fetchone()
+        if other is not None or invitation is not None:
+            raise SettingError(f"{member.name!r} brings a key that is another's; make new ones in another --folder")
+
+    def _free_seat(self) -> int:
+        taken = {self.seat(member.name) for member in self.members("center")}
+        return next(seat for seat in range(N_NODES) if seat not in taken)

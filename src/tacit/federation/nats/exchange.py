@@ -1,0 +1,243 @@
+"""The coordinator's requests: letters to members out, their replies in, matched to what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nats.errors import Error
+from nats.js import JetStreamContext
+from nats.js.api import DiscardPolicy, StorageType, StreamConfig
+from nats.js.errors import APIError, NotFoundError
+
+from tacit.errors import RunError, WireError
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.member.identity import Member
+from tacit.federation.member.known_members import encode_members
+from tacit.federation.nats import subject
+from tacit.federation.nats.connection import Connection
+from tacit.federation.nats.journal import Journal
+from tacit.federation.nats.kind import ANSWER, ASK, MEMBERS, REFUSAL, STUDY
+from tacit.federation.nats.letter import Letter, read_letter, signed, write_letter
+
+_FIRST_REPEAT, _LONGEST_REPEAT = 1.0, 10.0  # seconds until a letter without a reply is sent again
+_GRACE_SECONDS = 0.25  # for those who are not waited for, after the others
+_PAUSE = 0.1  # before the server is asked again what it keeps
+_REPEAT_EACH = 0.02  # more for each member: a crowd needs its time, and would be slowed down by being asked again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is sent to several members: one letter each, with the same body (or one of its own).
+
+    Attributes:
+        kind: "ask" for a question, or a call's kind.
+        bodies: member -> body.
+        reference: the digest of the question, if it is one.
+        study, run, round: what the letters belong to.
+        seconds: how long replies are waited for.
+        look_back: whether answers that the server has kept are taken before anybody is asked.
+        unwaited: members whose replies are taken if they come with the others', or a moment later.
+    """
+
+    kind: str
+    bodies: Mapping[str, bytes]
+    reference: str = ""
+    study: str = ""
+    run: str = ""
+    round: int = 0
+    seconds: float
+    look_back: bool = False
+    unwaited: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Pending:
+    """One request under way."""
+
+    request: Request
+    missing: set[str]
+    replies: dict[str, Letter] = field(default_factory=dict)
+    nonces: dict[str, str] = field(default_factory=dict)  # nonce of a letter that was sent -> its recipient
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether everybody who is waited for has replied."""
+        return self.missing <= self.request.unwaited
+
+
+class Exchange:
+    """Sends requests and gathers replies. All of its methods run on one event loop."""
+
+    def __init__(self, coordinator: CoordinatorFolder, journal: Journal | None = None) -> None:
+        self._coordinator = coordinator
+        self._journal = journal
+        self._connection = Connection(coordinator.address, coordinator.credential, journal)
+        self._pending: list[_Pending] = []
+        self._members: dict[str, Member] = {}
+        self.on_reply: Callable[[str, str], None] | None = None  # told (member, kind) of every reply, for progress
+
+    async def open(self, *, seconds: float = 10.0) -> None:
+        """Connect, and see that the server keeps what it must."""
+        await self._connection.subscribe("tacit.answer.*.*", self._on_letter)
+        await self._connection.subscribe("tacit.reply.*.*", self._on_letter)
+        await self._connection.open(seconds=seconds)
+        self._connection.on_up = self._send_again
+        await keep_streams(self._connection)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connection.close()
+
+    async def announce(self, body: bytes, digest: str) -> None:
+        """Make a study known to every member, now and later."""
+        identity = self._coordinator.identity
+        letter = write_letter(identity, kind=STUDY, recipient=subject.EVERYBODY, body=body, study=digest)
+        await self._connection.store(subject.study(digest), signed(letter, identity))
+
+    async def introduce(self) -> None:
+        """Tell every member who belongs now."""
+        await tell_members(self._connection, self._coordinator)
+
+    async def studies(self) -> list[Letter]:
+        """Every study that was announced, oldest first."""
+        own = self._coordinator.identity.member
+        return [
+            read_letter(frame, sender=own, recipient=subject.EVERYBODY, kinds=(STUDY,))
+            for frame in await self._connection.all_last(subject.STUDIES)
+        ]
+
+    async def send(self, request: Request) -> dict[str, Letter]:
+        """The members' replies, from those that gave one in time; letters without one are sent again meanwhile."""
+        self._members = {member.name: member for member in self._coordinator.roster.members()}
+        strangers = [name for name in request.bodies if name not in self._members]
+        if strangers:
+            raise RunError(f"{strangers[0]!r} is not, or no longer, a member of this federation; run without it")
+        pending = _Pending(request, set(request.bodies))
+        self._pending.append(pending)
+        try:
+            if request.look_back:
+                await self._look_back(pending)
+            await self._gather(pending)
+        finally:
+            self._pending.remove(pending)
+        return {name: pending.replies[name] for name in request.bodies if name in pending.replies}
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    async def _gather(self, pending: _Pending) -> None:
+        clock = asyncio.get_running_loop().time
+        deadline, repeat = clock() + pending.request.seconds, _FIRST_REPEAT + _REPEAT_EACH * len(pending.missing)
+        while not pending.is_enough and (left := deadline - clock()) > 0:
+            await self._send_letters(pending, sorted(pending.missing))
+            try:
+                await asyncio.wait_for(pending.done.wait(), timeout=min(repeat, left))
+            except TimeoutError:
+                repeat = max(repeat, min(2 * repeat, _LONGEST_REPEAT))
+        grace = clock() + _GRACE_SECONDS
+        while pending.missing and pending.is_enough and clock() < grace:
+            await asyncio.sleep(0.01)
+
+    async def _send_letters(self, pending: _Pending, names: Sequence[str]) -> None:
+        identity, request = self._coordinator.identity, pending.request
+        where = subject.ask if request.kind == ASK else subject.call
+        for name in names:
+            letter = write_letter(
+                identity, kind=request.kind, recipient=name, body=request.bodies[name],
+                study=request.study, run=request.run, round=request.round, about=request.reference,
+            )  # fmt: skip
+            pending.nonces[letter.nonce] = name
+            await self._connection.publish(where(name), signed(letter, identity))
+
+    async def _send_again(self) -> None:
+        """After a new connection: whoever has not replied may never have been asked."""
+        for pending in list(self._pending):
+            await self._send_letters(pending, sorted(pending.missing))
+
+    async def _look_back(self, pending: _Pending) -> None:
+        names = sorted(pending.missing)
+        kept = await asyncio.gather(
+            *(self._connection.last(subject.ANSWERS, subject.answer(name, pending.request.reference)) for name in names)
+        )
+        for name, frame in zip(names, kept, strict=True):
+            if frame is not None:
+                await self._on_letter(subject.answer(name, pending.request.reference), frame, "")
+
+    async def _on_letter(self, where: str, frame: bytes, _: str) -> None:
+        _, stream, name, reference = where.split(".")
+        member = self._members.get(name)
+        expected = [p for p in self._pending if name in p.missing and self._is_for(p, stream, reference, name)]
+        if member is None or not expected:
+            return  # a late reply, or one to another process of the coordinator
+        kinds = (ANSWER,) if stream == ANSWER else (REFUSAL, *(p.request.kind for p in expected))
+        try:
+            letter = read_letter(frame, sender=member, recipient=subject.COORDINATOR, kinds=kinds)
+            for pending in expected:
+                self._take(pending, letter)
+        except WireError as error:
+            if self._journal is not None:
+                self._journal.note("not-believed", member=name, why=str(error))
+
+    @staticmethod
+    def _is_for(pending: _Pending, stream: str, reference: str, name: str) -> bool:
+        if pending.request.kind == ASK:
+            return reference == pending.request.reference
+        return stream == "reply" and pending.nonces.get(reference) == name
+
+    def _take(self, pending: _Pending, letter: Letter) -> None:
+        request = pending.request
+        about_is_right = letter.about == request.reference if letter.kind == ANSWER else (
+            pending.nonces.get(letter.about) == letter.sender
+        )  # fmt: skip
+        if not about_is_right or (letter.study, letter.run) != (request.study, request.run):
+            raise WireError(f"{letter.sender!r} replied to another letter than the one that was sent")
+        pending.replies[letter.sender] = letter
+        pending.missing.discard(letter.sender)
+        if self.on_reply is not None:
+            self.on_reply(letter.sender, letter.kind)
+        if pending.is_enough:
+            pending.done.set()
+
+
+async def tell_members(connection: Connection, coordinator: CoordinatorFolder) -> None:
+    """Tell every member, now and later, who belongs."""
+    identity = coordinator.identity
+    body = encode_members(coordinator.roster.members())
+    letter = write_letter(identity, kind=MEMBERS, recipient=subject.EVERYBODY, body=body)
+    await connection.publish(subject.MEMBERS, signed(letter, identity))
+
+
+async def keep_streams(connection: Connection, *, seconds: float = 10.0) -> None:
+    """See that the server keeps questions, answers, studies and events on its disk."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            for stream in subject.STREAMS:
+                await _keep_stream(connection.client.jetstream(), stream)
+            return
+        except APIError as error:
+            raise RunError(f"the message server keeps nothing: {error}; is JetStream on?") from error
+        except (Error, OSError) as error:  # the connection was lost meanwhile, and is being made again
+            if asyncio.get_running_loop().time() > deadline:
+                what = str(error) or type(error).__name__
+                raise RunError(f"the message server does not say what it keeps ({what}); try again") from error
+            await asyncio.sleep(_PAUSE)
+
+
+async def _keep_stream(manager: JetStreamContext, stream: subject.Stream) -> None:
+    settings = StreamConfig(
+        name=stream.name,
+        subjects=[stream.subjects],
+        storage=StorageType.FILE,
+        max_msgs_per_subject=stream.per_subject,
+        max_age=stream.days * 86400,
+        max_bytes=stream.megabytes << 20,
+        discard=DiscardPolicy.OLD,
+        allow_direct=True,
+    )
+    try:
+        await manager.stream_info(stream.name)
+    except NotFoundError:
+        await manager.add_stream(settings)

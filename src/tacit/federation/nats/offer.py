@@ -1,0 +1,52 @@
+"""A study as it travels: its text, its digest, and what the engine must know of it without reading the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tacit.data.schema import Schema
+from tacit.errors import SchemaError, WireError
+from tacit.record import decode_record, encode_record
+from tacit.wire import Value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What is offered to the parties.
+
+    Attributes:
+        name: the study's name, under which ledgers count.
+        digest: what a party consents to.
+        text: the study file.
+        schema: the columns, as the schema's own plain form.
+        quorum: how few parties suffice; None: all that are asked.
+        deadline_seconds: how long a question is waited for.
+        parties: who is asked; None: every party of the federation.
+        dropouts: how many of those that began may be missing in a round.
+    """
+
+    name: str
+    digest: str
+    text: str
+    schema: Mapping[str, Value]
+    quorum: int | None
+    deadline_seconds: float
+    parties: tuple[str, ...] | None
+    dropouts: int = 0
+
+    def read_schema(self) -> Schema:
+        """The schema."""
+        try:
+            return Schema.from_dict(self.schema)
+        except SchemaError as error:
+            raise WireError(f"the schema of study {self.name!r} cannot be read: {error}") from error
+
+    def encode(self) -> bytes:
+        """The offer as a letter's body."""
+        return encode_record(self)
+
+    @staticmethod
+    def decode(body: bytes) -> Offer:
+        """The offer in a letter's body; a `WireError` if it is none."""
+        return decode_record(Offer, body)

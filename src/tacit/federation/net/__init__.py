@@ -1,6 +1,0 @@
-"""Between organisations: identities, signed letters, the message server, and the line to it.
-
-Parties connect outwards only, to one NATS server, over TLS; the server lets each of them publish and subscribe to its
-own subjects only. That keeps strangers out. What is *believed* rests on the letters alone: each is signed by its sender
-and names its recipient, study, run and round, so whoever runs the server can delay or drop letters, not forge them.
-"""

@@ -1,0 +1,1 @@
+"""Averaging: the average of locally trained classifiers (Pathak, Rane and Raj)."""

@@ -1,0 +1,132 @@
+"""What a party of averaging is asked: its own classifier, weighted and noised.
+
+Party j minimises J(w) = mean loss + (Lam/2) ||w||^2. The proof that the noise suffices is in `method`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.table import Table
+from tacit.errors import NotConverged
+from tacit.federation.reply import Sealed
+from tacit.federation.step import step
+from tacit.methods.cohort import Cohort, Promise
+from tacit.models.batch import fit_many
+from tacit.models.problem import Problem
+from tacit.models.sensitivity import minimiser_norm_bound, minimiser_sensitivity
+from tacit.models.solver import fit
+from tacit.privacy.noise.discrete import discrete_laplace
+from tacit.privacy.noise.grid import NoiseGrid
+from tacit.rand import Rng
+
+Floats = npt.NDArray[np.float64]
+
+SLACK = 1e-3  # the solver's distance from the minimiser, as a share of the minimiser's sensitivity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The public facts of one run, as every party derives them.
+
+    `l2_mean` is Lam; `weights` is "size" or "equal".
+    """
+
+    cohort: Cohort
+    promise: Promise
+    l2_mean: float
+    weights: str
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers are averaged."""
+        return math.prod(self.problem(1).loss.shape)
+
+    def problem(self, n_records: int) -> Problem:
+        """The fit of a party with so many records; its l2 is of the sum form, n_j Lam."""
+        sensitivity = minimiser_sensitivity(n_records, self.l2_mean, self.cohort.row_norm, self.cohort.n_classes)
+        return Problem(
+            n_features=self.cohort.n_features,
+            n_classes=self.cohort.n_classes,
+            l2=n_records * self.l2_mean,
+            intercept="feature" if self.cohort.constant else "none",
+            constant=self.cohort.constant or 1.0,
+            tolerance=min(1e-9, 0.1 * SLACK * sensitivity / max(1.0, self.norm_bound)),
+        )
+
+    @property
+    def norm_bound(self) -> float:
+        """B(Lam): no minimiser is longer."""
+        return minimiser_norm_bound(self.l2_mean, self.cohort.row_norm, self.cohort.n_classes)
+
+    def weight(self, n_records: int) -> float:
+        """a_j, the weight of a party with so many records."""
+        return n_records / self.cohort.n_records if self.weights == "size" else 1 / self.cohort.n_parties
+
+    @property
+    def sensitivity(self) -> float:
+        """S: how far one record can move the average, the solver's slack included."""
+        n_worst = self.cohort.n_records if self.weights == "size" else self.cohort.least_records
+        share = 1.0 if self.weights == "size" else 1 / self.cohort.n_parties
+        # For weights by size a_j / n_j = 1/n for every j; for equal ones the smallest party counts.
+        moved = share * minimiser_sensitivity(n_worst, self.l2_mean, self.cohort.row_norm, self.cohort.n_classes)
+        return (1 + 2 * SLACK) * moved
+
+    @property
+    def paper_scale(self) -> float:
+        """Pathak et al., stage 2: eta_i iid Laplace(2 / (n_min epsilon lambda)), lambda = Lam / 2."""
+        return 4 / (self.cohort.least_records * self.promise.epsilon * self.l2_mean)
+
+    @cached_property
+    def grid(self) -> NoiseGrid:
+        """Where the average is rounded to, and what noise each party adds to it."""
+        return self.promise.grid(
+            self.cohort.total(
+                dimension=self.dimension,
+                sensitivity=self.sensitivity,
+                value_bound=2 * self.norm_bound + (100 * self.paper_scale if self.promise.is_paper else 0.0),
+            )
+        )
+
+    def seal(self, theta: Floats, distance_bound: float, n_records: int, *, rng: Rng) -> Sealed:
+        """A party's reply: its weighted model with its noise, on the grid."""
+        allowed = SLACK * minimiser_sensitivity(n_records, self.l2_mean, self.cohort.row_norm, self.cohort.n_classes)
+        if not distance_bound <= allowed:
+            raise NotConverged(f"the local fit is not certified to within {allowed:.3g}; choose a larger l2")
+        addend = self.grid.to_grid(self.weight(n_records) * theta.ravel(), rng=rng)
+        if self.promise.is_paper and n_records == self.cohort.least_records and math.isfinite(self.promise.epsilon):
+            coarse = 2.0 ** math.ceil(math.log2(self.paper_scale / self.grid.step) - 30)  # steps at a time
+            drawn = discrete_laplace(self.paper_scale / self.grid.step / coarse, addend.size, rng=rng)
+            addend = addend + int(coarse) * drawn
+        return Sealed(addend=addend, event=self.promise.event(), n_parties=self.grid.total.least)
+
+
+@step("averaging/model", version=2, plan=Plan)
+def local_model(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
+    """Fit this party's classifier and seal it, weighted and noised."""
+    solution = fit(table.blocks, problem=plan.problem(table.n_records))
+    return plan.seal(solution.theta, solution.distance_bound, table.n_records, rng=rng)
+
+
+@local_model.batched
+def local_models(tables: Sequence[Table], plan: Plan, *, rngs: Sequence[Rng]) -> list[Sealed]:
+    """The same for many parties at once."""
+    sizes = np.array([table.n_records for table in tables])
+    rows = [table.arrays() for table in tables]
+    solutions = fit_many(
+        np.concatenate([X for X, _ in rows]),
+        np.concatenate([y for _, y in rows]),
+        np.concatenate([[0], np.cumsum(sizes)]),
+        problem=plan.problem(int(sizes.max())),  # the largest party's sensitivity is the least: the strictest tolerance
+        l2=plan.l2_mean * sizes,
+    )
+    return [
+        plan.seal(theta, float(bound), table.n_records, rng=rng)
+        for table, theta, bound, rng in zip(tables, solutions.theta, solutions.distance_bound, rngs, strict=True)
+    ]

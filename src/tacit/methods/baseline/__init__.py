@@ -1,0 +1,1 @@
+"""Baselines that promise nothing: all records pooled, and each party alone."""

@@ -1,0 +1,238 @@
+"""What every plan shares: the cohort, that is who takes part with which rows, and the promise that is made to them.
+
+Both are worked out from the study and the run's sum group alone, by the coordinator and by each party with this code.
+
+    cohort = Cohort.of(schema, group, colluders=None, constant=1.0)
+    promise = Promise(method="Averaging", epsilon=1.0).settled(cohort.n_records)
+    grid = promise.grid(cohort.total(dimension=5, sensitivity=0.1, value_bound=3.0))
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tacit.data.schema import Schema
+from tacit.data.table import Table
+from tacit.errors import PolicyRefusal, SettingError
+from tacit.federation.group import SumGroup
+from tacit.methods.setting import check_choice, check_colluders
+from tacit.models.loss import Loss
+from tacit.privacy.accounting import rho_for
+from tacit.privacy.event import Event, NotPrivate
+from tacit.privacy.guarantee import RELATIONS, Relation, check_delta, check_epsilon
+from tacit.privacy.noise.grid import NoiseGrid, VectorSum, calibrated_event, calibrated_grid, exact_grid
+
+LARGEST_DELTA = 1e-6
+"""The public rule for delta: this, or 1 / n^2 if that is less."""
+
+MOST_RECORDS = 2**24
+"""Of one party, where no number is told."""
+
+_ROUNDING = 1 + 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cohort:
+    """Who takes part in a run, and what is public about their rows.
+
+    Attributes:
+        schema: the study's.
+        group: the parties, their sizes, and how few of them a round needs.
+        colluders: how many parties may pool what they know.
+        constant: the value of the intercept's feature; 0 for no intercept.
+        least_records: no party has fewer; told apart from the sizes where those are hidden.
+        method: who asks, for explanations.
+    """
+
+    schema: Schema
+    group: SumGroup
+    colluders: int
+    constant: float = 0.0
+    least_records: int = 1
+    method: str = "this method"
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        group: SumGroup,
+        *,
+        colluders: int | None,
+        constant: float = 0.0,
+        method: str = "this method",
+    ) -> Cohort:
+        """The cohort of a run; by default one party may collude, since every party knows its own share of the noise."""
+        assumed = min(1, group.n_parties - 1) if colluders is None else colluders
+        check_colluders(assumed, group.quorum)
+        return cls(
+            schema=schema,
+            group=group,
+            colluders=assumed,
+            constant=constant,
+            least_records=min(group.sizes, default=1),
+            method=method,
+        )
+
+    def with_constant(self, constant: float) -> Cohort:
+        """The same with another value of the intercept's feature."""
+        return replace(self, constant=constant)
+
+    # --- parties -----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_parties(self) -> int:
+        """How many parties there are."""
+        return self.group.n_parties
+
+    @property
+    def quorum(self) -> int:
+        """How many of them are in a sum at least."""
+        return self.group.quorum
+
+    @property
+    def n_records(self) -> int:
+        """How many records they have together; 0 where that is not told."""
+        return self.group.n_records
+
+    @cached_property
+    def n_largest(self) -> int:
+        """No party has more records."""
+        return max(self.group.sizes, default=self.n_records or MOST_RECORDS)
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_features(self) -> int:
+        """How many encoded columns a row has, without the constant."""
+        return self.schema.n_columns
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return self.schema.n_classes
+
+    @property
+    def radius(self) -> float:
+        """The bound on the norm of a row without its constant; a `SettingError` if none is declared."""
+        if self.schema.radius is None:
+            raise SettingError(
+                f"{self.method} needs a bound on the norm of a row: pass norm_bound=... to Federation.split, "
+                f"or give every numeric feature its low and high"
+            )
+        return self.schema.radius
+
+    @property
+    def row_norm(self) -> float:
+        """R: the bound on the norm of a row with its constant."""
+        return math.hypot(self.radius, self.constant)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of one record under a linear model, without a penalty."""
+        return Loss(n_features=self.n_features, n_classes=self.n_classes, constant=self.constant)
+
+    def total(self, *, dimension: int, sensitivity: float, value_bound: float) -> VectorSum:
+        """A sum of one vector from each party."""
+        return VectorSum(
+            dimension=dimension,
+            sensitivity=sensitivity,
+            value_bound=value_bound,
+            n_parties=self.n_parties,
+            colluders=self.colluders,
+            quorum=self.quorum,
+        )
+
+    def check(self, table: Table) -> None:
+        """Refuse a cohort that is not true of this party's table: the noise would be sized for another one."""
+        ours, theirs = table.schema, self.schema
+        fits = (
+            (ours.n_columns, ours.n_classes) == (theirs.n_columns, theirs.n_classes)
+            and (theirs.radius is None or (ours.radius is not None and ours.radius <= theirs.radius * _ROUNDING))
+            and self.least_records <= table.n_records <= self.n_largest
+        )
+        if not fits:
+            raise PolicyRefusal("the run's sizes, columns or bounds do not fit this party's table")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What a run promises each record or party.
+
+    Attributes:
+        method: who promises, for explanations.
+        epsilon: the promise; infinity adds no noise and promises nothing.
+        delta: its probability of failing; 0 asks for pure epsilon, None takes the public rule min(1e-6, 1 / n^2).
+        relation: what neighbours are.
+        calibration: "sound", or "paper" for what a document prints, which is NOT PRIVATE.
+    """
+
+    method: str
+    epsilon: float
+    delta: float | None = None
+    relation: Relation = "replace-one"
+    calibration: str = "sound"
+
+    def check(self) -> None:
+        """Refuse what promises nothing or makes no sense."""
+        check_epsilon(self.epsilon)
+        if self.delta is not None and self.delta != 0:
+            check_delta(self.delta)
+        check_choice("relation", self.relation, RELATIONS)
+        check_choice("calibration", self.calibration, ("sound", "paper"))
+
+    def settled(self, n_records: int | None = None) -> Promise:
+        """The same with a delta that is a number; without a number of records, the largest that the rule gives.
+
+        Where records may be added or removed their number is not public, and the rule gives the largest, too.
+        """
+        if self.delta is not None:
+            return self
+        if n_records is None or self.relation == "add-remove":
+            return replace(self, delta=LARGEST_DELTA)
+        return replace(self, delta=min(LARGEST_DELTA, 1 / n_records**2))
+
+    @property
+    def settled_delta(self) -> float:
+        """Delta as a number; of an open one, the largest that the rule gives."""
+        return LARGEST_DELTA if self.delta is None else float(self.delta)
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether the calibration is that of a document."""
+        return self.calibration == "paper"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no noise is added at all."""
+        return math.isinf(self.epsilon)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether delta is 0."""
+        return self.delta == 0
+
+    @property
+    def not_private(self) -> NotPrivate | None:
+        """Why nothing is promised; None if something is."""
+        if self.is_paper:
+            return NotPrivate(why=f"{self.method} as the document prints it")
+        if self.is_exact:
+            return NotPrivate(why="epsilon is infinite: no noise is added")
+        return None
+
+    @property
+    def rho(self) -> float:
+        """That of the zero-concentrated privacy that implies (epsilon, delta); infinite where nothing is promised."""
+        return math.inf if self.not_private is not None else rho_for(self.epsilon, self.settled_delta)
+
+    def event(self) -> Event:
+        """What a run costs whose one release is calibrated to the promise."""
+        return self.not_private or calibrated_event(float(self.epsilon), self.settled_delta)
+
+    def grid(self, total: VectorSum) -> NoiseGrid:
+        """The grid of that release: a document's own noise is added elsewhere, so its grid is exact."""
+        if self.not_private is not None:
+            return exact_grid(total)
+        return calibrated_grid(total, epsilon=self.epsilon, delta=self.settled_delta)

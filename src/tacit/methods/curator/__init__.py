@@ -1,0 +1,1 @@
+"""CuratorAveraging: the document's own protocol with an untrusted curator (Pathak, Rane and Raj)."""

@@ -1,0 +1,1 @@
+"""NoisyDescent: noisy gradients, from a public start (Hoseinpour et al.)."""

@@ -1,0 +1,212 @@
+"""One round of noisy descent at a party: the sum of its records' gradients, clipped, perhaps sampled, and noised.
+
+How far one record moves the sum. At a public parameter theta, b = ||theta||, a record's gradient has a norm of at most
+G(b), and two records' gradients are at most D(b) apart:
+
+    two classes    G(b) = R sigma(R b)                              D(b, R), certified (`models.sensitivity`)
+    more classes   G(b) = sqrt 2 R pi(b), pi as in that module      2 G(b)
+
+Clipping to norm C is a projection onto a ball: it brings no two gradients further apart, and it bounds G by C. So
+replacing a record moves the sum by at most min(D, 2 C), and adding one by at most min(G, C). Both are functions of
+theta, which is public.
+
+Rounding errors are part of both. A computed sum of n gradients is within e n G of the true one, e the sum of the
+relative errors of a sum over chunks (as in `models.certificate`) and of a record's residual; so 2 e n G is added.
+
+Sampled rounds. Each record enters with probability q, by itself and unknown to others; the sum over the sample is
+opened with noise. The accountant knows this for *continuous* Gaussian noise (`PoissonSampled`). Ours is discrete; it is
+as good, by the following.
+
+    Claim. Let Y be the sum of h independent discrete Gaussians of parameter s >= 4 on the integers, S^2 = h s^2 and
+    r = 4. For every integer v, the law of v + Y is, point by point and up to a factor of exp(+-h 1e-66), that of a
+    fixed random function of v + Z with Z ~ N(0, S^2 - r^2).
+    Proof. Let f_s be the density of N(0, s^2). By Poisson's summation formula, for every real c, the sum of f_s(k - c)
+    over the integers k is 1 +- e_s, with e_s = 2.1 exp(-2 pi^2 s^2). (1) For two discrete Gaussians of parameters a
+    and b, g^2 = a^2 + b^2, f_a(m) f_b(k - m) = f_g(k) f_{ab/g}(m - k a^2/g^2); summed over m that is f_g(k) times
+    1 +- e_{ab/g}, and ab/g >= s / sqrt 2. So Y is, up to h - 1 such factors and normalisations, a discrete Gaussian of
+    parameter S. (2) Given v + Z = z, draw K on the integers with probability in proportion to f_r(K - z). The sum of
+    these weights is 1 +- e_r, so P(K = k) is the integral of f_{sqrt(S^2 - r^2)}(z - v) f_r(k - z) dz = f_S(k - v) up
+    to that factor, that is, a discrete Gaussian of parameter S about v up to another. e_4 < 1e-136 and e_{4 / sqrt 2}
+    < 1e-67. QED
+
+So each of T rounds with d coordinates costs what `PoissonSampled(q, Gaussian)` of standard deviation sqrt(S^2 - 16)
+does, to within d h T 1e-65 of epsilon, which no number shows. S^2 >= 2^35 is asked for, and a relative 2^-30 is added
+to the noise, which is more than the 16 takes away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.table import Block, Table
+from tacit.errors import PolicyRefusal, SettingError
+from tacit.federation.reply import Sealed
+from tacit.federation.step import step
+from tacit.methods.cohort import Cohort, Promise
+from tacit.models.loss import CHUNK_ROWS, Array, Loss
+from tacit.models.residual import residuals
+from tacit.models.sensitivity import gradient_diameter, gradient_norm
+from tacit.privacy.event import Event, Gaussian, PoissonSampled
+from tacit.privacy.noise.discrete import discrete_gaussian
+from tacit.privacy.noise.grid import NoiseGrid, concentrated_event, concentrated_grid, exact_grid
+from tacit.rand import Rng
+
+Ints = npt.NDArray[np.int64]
+
+_U = 2.0**-53
+_UP = 1 + 2.0**-40
+_MOST_REACH = 1e6  # of R ||theta||: beyond it residuals are 0 or 1, and rounding errors begin to count
+_FINE_VARIANCE = 2.0**35  # in steps squared, for the claim above
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The public facts of one run, as every party derives them.
+
+    Attributes:
+        cohort: who takes part, with which rows.
+        promise: what the run promises in all its rounds.
+        rounds: how many gradients are asked for.
+        rho: that of one round, as if nothing were sampled: noise / sensitivity = (2 rho)**-1/2; infinite for no noise.
+        probability: with which a record enters a round; 1 means every record.
+        clip: the norm to which each record's gradient is scaled down; infinity clips nothing.
+        paper_std: the document's noise, added to the whole gradient; 0 for the sound calibration.
+    """
+
+    cohort: Cohort
+    promise: Promise
+    rounds: int
+    rho: float
+    probability: float
+    clip: float
+    paper_std: float
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of one record, without a penalty."""
+        return self.cohort.loss
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a gradient has."""
+        return math.prod(self.loss.shape)
+
+    def norm_bound(self, theta: Array) -> float:
+        """min(G, C): no record's clipped gradient is longer."""
+        longest = gradient_norm(float(np.linalg.norm(theta)), self.cohort.row_norm, self.cohort.n_classes)
+        return min(longest, self.clip) * _UP
+
+    def sensitivity(self, theta: Array) -> float:
+        """How far one record moves the computed sum: replaced or, in a sampled round, added."""
+        moved = bound = self.norm_bound(theta)
+        if self.probability == 1:
+            moved = 2 * bound
+            if self.cohort.n_classes == 2:
+                moved = min(moved, gradient_diameter(float(np.linalg.norm(theta)) * _UP, self.cohort.row_norm))
+        return (moved + 2 * self._relative_error(theta) * self.cohort.n_largest * bound) * _UP
+
+    def _relative_error(self, theta: Array) -> float:
+        """Of a computed sum of gradients, as a share of the sum of their norms."""
+        summing = CHUNK_ROWS + self.cohort.n_largest / CHUNK_ROWS + 8
+        reach = self.cohort.row_norm * float(np.linalg.norm(theta))
+        return 2 * _U * (summing + 8 * (self.cohort.n_features + 4) * (1 + reach))
+
+    def grid(self, theta: Array) -> NoiseGrid:
+        """Where the sum is rounded to, and what noise each party adds to it."""
+        total = self.cohort.total(
+            dimension=self.dimension,
+            sensitivity=self.sensitivity(theta),
+            value_bound=2 * self.cohort.n_largest * self.norm_bound(theta) + 40 * self.paper_std,
+        )
+        if math.isinf(self.rho):
+            return exact_grid(total)
+        if self.probability == 1:
+            return concentrated_grid(total, rho=self.rho)
+        grid = concentrated_grid(total, rho=self.rho / (1 + 2.0**-30) ** 2)
+        if total.honest * grid.share_parameter**2 < _FINE_VARIANCE:
+            raise SettingError(
+                f"batch = {self.probability} leaves too little noise for a fine grid; choose a smaller epsilon or batch"
+            )
+        return grid
+
+    def event(self) -> Event:
+        """What opening one sum costs."""
+        return self.promise.not_private or round_event(self.rho, self.probability)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Iterate:
+    """Where the coordinator wants the gradient."""
+
+    theta: Array
+
+    def check(self, plan: Plan) -> None:
+        """Refuse an iterate that does not fit the plan, or that floats cannot compute with."""
+        if self.theta.shape != plan.loss.shape:
+            raise PolicyRefusal(f"the iterate has shape {self.theta.shape}; the run's model has {plan.loss.shape}")
+        if not float(np.linalg.norm(self.theta)) * plan.cohort.row_norm <= _MOST_REACH:
+            raise PolicyRefusal("the iterate is too long to compute with; choose a smaller learning_rate")
+
+
+def round_event(rho: float, probability: float) -> Event:
+    """What one round costs at so much noise, of a sample or of every record."""
+    if probability == 1:
+        return concentrated_event(rho)
+    return PoissonSampled(probability=probability, event=Gaussian(noise_multiplier=math.sqrt(1 / (2 * rho))))
+
+
+@step("noisy-descent/gradient", version=2, plan=Plan, values=Iterate)
+def party_gradient(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng) -> Sealed:
+    """Seal the sum of this party's gradients, with its share of the noise."""
+    iterate.check(plan)
+    blocks = table.blocks() if plan.probability == 1 else _sampled(table, plan.probability, rng)
+    gradient = gradient_sum(plan.loss, blocks, iterate.theta, clip=plan.clip)
+    grid = plan.grid(iterate.theta)
+    return Sealed(addend=grid.to_grid(gradient.ravel(), rng=rng), event=plan.event(), n_parties=grid.total.least)
+
+
+@step("noisy-descent/whole-gradient", version=2, plan=Plan, values=Iterate)
+def party_gradient_and_noise(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng) -> Sealed:
+    """As the document prints it, NOT PRIVATE: the exact sum, and beside it this party's share of the noise."""
+    iterate.check(plan)
+    grid = plan.grid(iterate.theta)
+    gradient = gradient_sum(plan.loss, table.blocks(), iterate.theta, clip=plan.clip)
+    noise = np.zeros(plan.dimension, dtype=np.int64)
+    if plan.paper_std:
+        share_std = plan.paper_std / math.sqrt(plan.cohort.n_parties) / grid.step
+        coarse = 2.0 ** max(0, math.ceil(math.log2(share_std)) - 30)  # steps at a time
+        noise = int(coarse) * discrete_gaussian(share_std / coarse, plan.dimension, rng=rng)
+    addend = np.stack([grid.to_grid(gradient.ravel(), rng=rng), noise])
+    event = replace(plan.promise, calibration="paper").event()
+    return Sealed(addend=addend, event=event, n_parties=grid.total.least)
+
+
+def gradient_sum(loss: Loss, blocks: Iterator[Block], theta: Array, *, clip: float) -> Array:
+    """The sum of the records' gradients, each scaled down to norm `clip`, in the shape of theta."""
+    total = np.zeros((len(np.atleast_2d(theta)), loss.width))
+    for X, y in blocks:
+        for start in range(0, len(X), CHUNK_ROWS):
+            rows, labels = X[start : start + CHUNK_ROWS], y[start : start + CHUNK_ROWS]
+            residual = residuals(loss.scores(rows, theta).reshape(len(rows), -1), labels)
+            if math.isfinite(clip):
+                squares = np.einsum("ij,ij->i", residual, residual)
+                squares *= np.einsum("ij,ij->i", rows, rows) + loss.constant**2
+                residual *= (clip / np.sqrt(np.maximum(squares, clip**2)))[:, None]
+            total[:, : loss.n_features] += residual.T @ rows
+            if loss.constant != 0:
+                total[:, -1] += loss.constant * residual.sum(axis=0)
+    return total.reshape(theta.shape)
+
+
+def _sampled(table: Table, probability: float, rng: Rng) -> Iterator[Block]:
+    """The rows that enter a round, each with the given probability, rounded down to a multiple of 2**-64."""
+    threshold = np.uint64(int(Fraction(probability) * 2**64))
+    for X, y in table.blocks():
+        kept = rng.words(len(y)) < threshold
+        yield Block(X[kept], y[kept])

@@ -1,0 +1,1 @@
+"""Ensemble: local classifiers label public data (Hamm, Cao and Belkin)."""

@@ -1,0 +1,1 @@
+"""Private evaluation: accuracy, AUC and calibration from noisy histograms of scores."""

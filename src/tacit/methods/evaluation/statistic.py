@@ -1,0 +1,126 @@
+"""What a party of a private evaluation is asked: how many of its records fall into each cell, with noise.
+
+The proof that the noise suffices is in `method`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from tacit.data.table import Table
+from tacit.errors import PolicyRefusal
+from tacit.federation.reply import Sealed
+from tacit.federation.step import step
+from tacit.methods.cohort import Cohort, Promise
+from tacit.privacy.noise.discrete import discrete_laplace
+from tacit.privacy.noise.grid import NoiseGrid, VectorSum
+from tacit.rand import Rng
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearModel:
+    """The public model that is measured: of shapes (1, d) and (1,) for two classes, (C, d) and (C,) for more."""
+
+    coef: Floats
+    intercept: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The public facts of one evaluation, as every party derives them."""
+
+    cohort: Cohort
+    promise: Promise
+    bins: int
+
+    @property
+    def n_cells(self) -> int:
+        """Two classes: bins of the score for each label. More: wrong and right."""
+        return 2 * self.bins if self.cohort.n_classes == 2 else 2
+
+    @property
+    def total(self) -> VectorSum:
+        """The public facts about the sum of histograms."""
+        return self.cohort.total(
+            dimension=self.n_cells, sensitivity=math.sqrt(2), value_bound=float(self.cohort.n_largest)
+        )
+
+    @cached_property
+    def grid(self) -> NoiseGrid:
+        """Where counts are rounded to and what noise is added, if it is not each party's own discrete Laplace noise."""
+        return self.promise.grid(self.total)
+
+    @cached_property
+    def laplace_scale(self) -> float | None:
+        """The scale of every party's own discrete Laplace noise; None where a grid's shares are less."""
+        epsilon = self.promise.epsilon
+        if not self.promise.is_pure or self.promise.is_exact:
+            return None
+        scale = 2 / epsilon * (1 + 2.0**-50)
+        own_std = scale * math.sqrt(2 * self.cohort.n_parties)
+        # 2 (d + 1) / epsilon^2 is the variance of spherical noise; only then a grid is worth looking at.
+        if own_std**2 <= 2 * (self.n_cells + 1) / epsilon**2 or own_std <= self.grid.noise_std:
+            return scale
+        return None
+
+    @property
+    def noise_std(self) -> float:
+        """The standard deviation of each opened cell."""
+        scale = self.laplace_scale
+        if scale is None:
+            return self.grid.noise_std
+        a = math.exp(-1 / scale)
+        return math.sqrt(2 * a * self.cohort.n_parties) / -math.expm1(-1 / scale)  # var = 2 a / (1 - a)^2
+
+    def noised(self, counts: Ints, *, rng: Rng) -> Ints:
+        """A party's histogram with its noise inside, on the grid."""
+        scale = self.laplace_scale
+        if scale is None:
+            return self.grid.to_grid(counts.astype(np.float64), rng=rng)
+        return counts + discrete_laplace(scale, counts.shape, rng=rng)
+
+    def counts(self, opened: Ints) -> Floats:
+        """The opened sum as numbers of records."""
+        return opened.astype(np.float64) if self.laplace_scale is not None else self.grid.from_grid(opened)
+
+    def check_model(self, model: LinearModel) -> None:
+        """Refuse a model that is not of the study's columns and classes."""
+        n_scores = 1 if self.cohort.n_classes == 2 else self.cohort.n_classes
+        is_fitting = model.coef.shape == (n_scores, self.cohort.n_features) and model.intercept.shape == (n_scores,)
+        if not is_fitting or not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
+            raise PolicyRefusal("the model to measure does not fit the study's columns and classes, or is not finite")
+
+
+@step("private-evaluation/histogram", version=2, plan=Plan, values=LinearModel)
+def party_histogram(table: Table, plan: Plan, model: LinearModel, *, rng: Rng) -> Sealed:
+    """Seal how many of this party's records fall into each cell, with its share of the noise."""
+    plan.check_model(model)
+    counts = np.zeros(plan.n_cells, dtype=np.int64)
+    for X, y in table.blocks():
+        with np.errstate(over="ignore", invalid="ignore"):  # a huge coefficient is no reason to tell anything
+            scores = X @ model.coef.T + model.intercept
+        counts += np.bincount(cells(scores, y, plan.bins), minlength=plan.n_cells)
+    return Sealed(addend=plan.noised(counts, rng=rng), event=plan.promise.event(), n_parties=plan.total.least)
+
+
+def cells(scores: Floats, y: Ints, bins: int) -> Ints:
+    """The cell of each record. Two classes, one score: bin + bins * label; bin k holds k/bins < p <= (k+1)/bins.
+
+    More classes: 1 if the largest score is that of the label, 0 otherwise.
+    """
+    if scores.shape[1] > 1:
+        right: Ints = (np.argmax(scores, axis=1) == y).astype(np.int64)
+        return right
+    p = np.nan_to_num(expit(scores[:, 0]), nan=0.5)
+    # Closed above, so that p = 1/2 lies below it: a tie is predicted as the first class.
+    k: Ints = np.clip(np.ceil(p * bins).astype(np.int64) - 1, 0, bins - 1)
+    return k + bins * y

@@ -1,0 +1,1 @@
+"""FunctionalMechanism: a perturbed quadratic objective (Du, Li and Li, OFAA)."""

@@ -1,0 +1,203 @@
+"""The quadratic that stands for the loss: two sums over all records, and the noise that they are released with.
+
+The loss ln(1 + e^-m), m = w.u, u = y x, is replaced by ln 2 - m/2 + h m^2/2, and the sum of losses by h w'Aw/2 - t.w,
+t = sum u/2, A = sum x x' (softmax, at equal scores: t_c = sum (1[y=c] - 1/C) x and curvature 4 h / C). h = 0.153 is
+the least-squares slope of sigma(m) - 1/2 on [-4, 4], probabilities from 2 % to 98 %; the h = 1/4 of a Taylor
+expansion, as in the document, is right near m = 0 only.
+
+Proof. Let a = ||x||^2, b = ||x'||^2 and p = u.u' for a record and its replacement, and q = 1/2. Then
+    ||dt||^2 = (q/2) (a + b - 2p),    ||dA||_F^2 = a^2 + b^2 - 2p^2.
+Softmax: ||dt||^2 = (1 - 1/C)(a + b) - 2 x.x' (1[y=y'] - 1/C), which is at most the same with q = 2 (1 - 1/C) and
+p = x.x' if y = y', p = -|x.x'| if not. For every p both grow with a and b, so that a = b = R^2, p = R^2 cos is worst:
+    ||dt||^2 <= q R^2 (1 - cos),      ||dA||_F^2 <= 2 R^4 (1 - cos^2).
+A is sent as its upper triangle, off the diagonal times sqrt 2, whose L2 norm is the Frobenius norm.
+Pure: t and A are released under epsilon_t + epsilon_A = epsilon, for ||dt|| <= sqrt(2q) R and ||dA|| <= sqrt 2 R^2.
+Gaussian: (t, A sqrt(q/2) / R) is released as one vector. Its difference squared is at most q R^2 (1 - cos + 1 - cos^2),
+which is largest at cos = -1/2, so that its sensitivity is 3/2 sqrt(q) R. For t alone it would be sqrt 2 sqrt(q) R: a
+record cannot move both most at once, and A comes at 6 % more noise.
+Floats: summing m terms errs by at most gamma_m times the sum of the terms' norms (Higham 2002, section 3.1); that is
+added to the sensitivity twice. The grid's noise is for the sum of both (`privacy.noise.grid`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.table import BLOCK_ROWS, Table
+from tacit.federation.reply import Noised, Sealed
+from tacit.federation.step import step
+from tacit.methods.cohort import Cohort, Promise
+from tacit.privacy.noise.discrete import discrete_laplace
+from tacit.privacy.noise.grid import NoiseGrid, VectorSum
+from tacit.rand import Rng
+
+Floats = npt.NDArray[np.float64]
+
+SLOPE = 0.1532041248239362
+"""h: the integral of m (sigma(m) - 1/2) over that of m^2, both on [-4, 4]."""
+
+MARGIN = 4.0
+"""The margin of a row of norm R in a model as one expects it, ||w|| = 4/R."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The public facts of one run, as every party derives them.
+
+    `l2` is the regularisation of the sum over all records; as the document prints it, of each party's own sum.
+    `rounds` is 1, but for the document's calibration.
+    """
+
+    cohort: Cohort
+    promise: Promise
+    l2: float
+    rounds: int
+
+    @property
+    def width(self) -> int:
+        """k, the features with the constant."""
+        return self.cohort.n_features + (self.cohort.constant != 0)
+
+    @property
+    def n_linear(self) -> int:
+        """How many numbers t has."""
+        return self.width if self.cohort.n_classes == 2 else self.width * self.cohort.n_classes
+
+    @property
+    def n_square(self) -> int:
+        """How many numbers A has."""
+        return self.width * (self.width + 1) // 2
+
+    @property
+    def curvature(self) -> float:
+        """What A is multiplied by in the quadratic: h, or 4 h / C."""
+        return SLOPE if self.cohort.n_classes == 2 else 4 * SLOPE / self.cohort.n_classes
+
+    @property
+    def spread(self) -> float:
+        """q of the proof."""
+        return 0.5 if self.cohort.n_classes == 2 else 2 * (1 - 1 / self.cohort.n_classes)
+
+    @property
+    def _rounding(self) -> float:
+        """How far float sums may be off, relative to the sum of the terms' norms, for both neighbours together."""
+        n, n_parties = self.cohort.n_records, self.cohort.n_parties
+        return 2 * (BLOCK_ROWS + n / BLOCK_ROWS + n_parties + 16) * 2.0**-52 * n
+
+    @property
+    def square_unit(self) -> float:
+        """What A is divided by before its noise is drawn: R sqrt(2/q) where it shares one noise with t."""
+        return 1.0 if self.promise.is_pure else self.cohort.row_norm * math.sqrt(2 / self.spread)
+
+    @property
+    def linear_share(self) -> float:
+        """The share of a pure epsilon that t has.
+
+        The noise of t has variance Delta_t^2 (n_t + 1) / epsilon_t^2 a coordinate; that of A enters the model's
+        equation curvature A w = t with ||w|| = 4/R, as (curvature ||w||)^2 / 2 of its own. The sum of both is least
+        if the shares are as the cube roots of the two.
+        """
+        of_t = 2 * self.spread * self.cohort.row_norm**2 * (self.n_linear + 1)
+        of_A = (self.curvature * MARGIN * self.cohort.row_norm) ** 2 * (self.n_square + 1)
+        return 1 / (1 + math.cbrt(of_A / of_t))
+
+    @cached_property
+    def grids(self) -> tuple[NoiseGrid, ...]:
+        """Where the sums are rounded to, and what noise each party adds: of t and A, or of both in one."""
+        R, q = self.cohort.row_norm, self.spread
+        if not self.promise.is_pure:
+            joint = self._sum(self.n_linear + self.n_square, 1.5 * math.sqrt(q) * R, R * max(1.0, R / self.square_unit))
+            return (self.promise.grid(joint),)
+        totals = self._sum(self.n_linear, math.sqrt(2 * q) * R, R), self._sum(self.n_square, math.sqrt(2) * R**2, R**2)
+        shares = self.linear_share, 1 - self.linear_share
+        return tuple(
+            replace(self.promise, epsilon=share * self.promise.epsilon).grid(total)
+            for total, share in zip(totals, shares, strict=True)
+        )
+
+    def _sum(self, dimension: int, sensitivity: float, term: float) -> VectorSum:
+        """`term` bounds the norm of one record's contribution."""
+        return self.cohort.total(
+            dimension=dimension,
+            sensitivity=sensitivity * (1 + 1e-12) + self._rounding * term,
+            value_bound=1.01 * self.cohort.n_records * term,
+        )
+
+    @property
+    def noise_stds(self) -> tuple[float, float]:
+        """The standard deviation of the noise on an entry of t, and on one on the diagonal of A."""
+        return self.grids[0].noise_std, self.grids[-1].noise_std * self.square_unit
+
+    def pack(self, t: Floats, A: Floats) -> Floats:
+        """t, and the upper triangle of A in its unit, off the diagonal times sqrt 2."""
+        rows, columns = np.triu_indices(self.width)
+        return np.concatenate(
+            [t.ravel(), A[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2)) / self.square_unit]
+        )
+
+    def unpack(self, opened: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """t of shape (1, k) or (C, k) and A from the opened integers: the inverse of `pack` and rounding."""
+        parts, start = [], 0
+        for grid in self.grids:
+            parts.append(grid.from_grid(opened[start : start + grid.total.dimension]))
+            start += grid.total.dimension
+        flat = np.concatenate(parts)
+        rows, columns = np.triu_indices(self.width)
+        A = np.zeros((self.width, self.width))
+        A[rows, columns] = flat[self.n_linear :] * np.where(rows == columns, 1.0, math.sqrt(0.5)) * self.square_unit
+        return flat[: self.n_linear].reshape(-1, self.width), np.triu(A) + np.triu(A, 1).T
+
+
+@step("functional-mechanism/sums", version=2, plan=Plan)
+def noisy_sums(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
+    """This party's t and A, noised and sealed."""
+    vector = plan.pack(*statistics(table, plan.cohort.constant))
+    addends, start = [], 0
+    for grid in plan.grids:
+        addends.append(grid.to_grid(vector[start : start + grid.total.dimension], rng=rng))
+        start += grid.total.dimension
+    return Sealed(addend=np.concatenate(addends), event=plan.promise.event(), n_parties=plan.grids[0].total.least)
+
+
+@step("functional-mechanism/paper", version=2, plan=Plan)
+def paper_model(table: Table, plan: Plan, *, rng: Rng) -> Noised:
+    """The document's local step: perturb this party's own quadratic, and tell where its gradient is zero."""
+    t, A = statistics(table, plan.cohort.constant)
+    d, C = table.n_columns, table.n_classes
+    # l_1''(0) / 2! = 1/8 in (34); softmax at equal scores has 1 / (2 C). A monomial w_i w_j, i < j, has the factor 2.
+    M = A / (8 if C == 2 else 2 * C) * (2 - np.eye(len(A)))
+    rows, columns = np.triu_indices(len(A))
+    if not plan.promise.is_exact:
+        first, second = paper_scales(d, plan.promise.epsilon)
+        t = t + laplace(first, t.shape, rng=rng)
+        M[rows, columns] += laplace(second, rows.shape, rng=rng)
+    Q = np.triu(M) + np.triu(M).T + plan.l2 * np.eye(len(A))
+    theta = np.linalg.lstsq(Q, np.atleast_2d(t).T, rcond=None)[0].T
+    return Noised({"theta": theta}, replace(plan.promise, calibration="paper").event())
+
+
+def paper_scales(n_features: int, epsilon: float) -> tuple[float, float]:
+    """The scales of the document's noise on degree 1, (35), and on degree 2 by its rule 2 (J + 1) max ||.||_1 [R]."""
+    return 9 * n_features / (2 * epsilon), 6 * n_features**2 / 8 / epsilon
+
+
+def laplace(scale: float, shape: tuple[int, ...], *, rng: Rng) -> Floats:
+    """Laplace noise, for the document's calibration only: its floats are not fit for a private release."""
+    return discrete_laplace(2.0**30, shape, rng=rng) * (scale * 2.0**-30)
+
+
+def statistics(table: Table, constant: float) -> tuple[Floats, Floats]:
+    """t and A of a party's records, in one pass: t of shape (k,), or (C, k) for more than two classes."""
+    k, C = table.n_columns + (constant != 0), table.n_classes
+    t, A = np.zeros(k if C == 2 else (C, k)), np.zeros((k, k))
+    for X, y in table.blocks():
+        rows = np.column_stack([X, np.full(len(X), constant)]) if constant else X
+        labels = y - 0.5 if C == 2 else (np.eye(C)[y] - 1 / C).T
+        t += labels @ rows
+        A += rows.T @ rows
+    return t, A

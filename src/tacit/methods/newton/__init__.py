@@ -1,0 +1,1 @@
+"""PrivateNewton: the accuracy of a trusted curator, and nobody to trust."""

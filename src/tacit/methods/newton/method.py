@@ -1,0 +1,360 @@
+"""Private Newton: squares, moments and responses to a few models, each summed with noise that nobody knows.
+
+Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that solves
+Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
+          the coordinator or with each other. Nobody is trusted with data, with a statistic or with the noise
+Travels   coordinator -> party: a shape B, and in each later round a model. Party -> center: its squares A, then its
+          moments (t, M) in that shape, and in each later round its responses to that model, with its share of the
+          noise, in three sealed envelopes. Center -> coordinator: the sum
+Revealed  the noisy squares and moments, the noisy responses of every round, hence the shape, every iterate and the
+          model, to everybody; the numbers of records n_j, if the relation is replace-one; the public start
+Privacy   one Gaussian release of the squares, one of the moments and T of responses, together calibrated to (epsilon,
+          delta); one record, replace-one or add-remove
+Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
+          feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
+Cost      2 + T rounds, T = 3 to 10 by rule; k = d + 1 features: a party sends 3 x 32 bytes for each of k (k+1)/2
+          numbers twice and of k numbers 1 + T times (C k with C > 2 classes), gets k (k+1)/2 numbers 1 + T times, and
+          makes one pass over its records in each; the coordinator decomposes a k x k matrix and solves systems of that
+          size
+Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
+          is no calibration of a document
+
+Proof. Given what was opened before, each question is fixed. One record moves the squares, the moments in a given shape
+and the responses to a given model by no more than `statistic` says, rounding included; with the noise there each
+release is mu_k-Gaussian private, and all of them mu-Gaussian private, mu^2 = sum mu_k^2, which is (epsilon, delta) by
+the exact profile. How mu^2 is split, and every other choice, is a public rule (`rule`). Everything else (shape,
+denoising, weights, penalties, solutions, intervals, notices) is computed from what was opened, from the plan and, under
+replace-one, from the sizes.
+
+Why a shape. Noise that is alike in all directions of the rows drowns those in which they vary little. A seventh of the
+budget is spent on squares that tell which these are; then rows are stretched until all directions count alike, and long
+ones count less (`shape`); `benchmarks/newton_rules.py` measures what that is worth.
+
+Why responses and not gradients. The gradient is S(w) - t. A record moves t by 1 and S by about 0.7 to 0.9, and a
+gradient by 1.5 to 1.9: opening both parts costs no more than opening the gradient. But t is needed once and comes
+with M at 6 % more noise, so that nothing is spent on curvature alone; S is near 0 for a model near 0; and what is known
+of S from M makes its noise count less (`solver`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.schema import Schema
+from tacit.errors import SettingError
+from tacit.federation.agreement import Ask
+from tacit.federation.channel import Channel
+from tacit.federation.group import SizesTold
+from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.method import Learned, Method
+from tacit.methods.neighbour import Neighbours
+from tacit.methods.newton.interval import interval
+from tacit.methods.newton.neighbour import worst_pair
+from tacit.methods.newton.rule import NewtonOutlook, Rules, default_rules, outlook
+from tacit.methods.newton.shape import opened_shape
+from tacit.methods.newton.solver import (
+    MOST_EXACT_ROUNDS,
+    Equation,
+    Solved,
+    constant_row,
+    exact_solution,
+    raised,
+    with_constant,
+)
+from tacit.methods.newton.statistic import (
+    Plan,
+    Shape,
+    Trial,
+    party_moments,
+    party_responses,
+    party_squares,
+    release_event,
+    upper,
+)
+from tacit.methods.public_model import linear_model
+from tacit.methods.setting import check_l2
+from tacit.methods.start_check import Evidence, start_notices
+from tacit.models.parameter import coefficients, parameter
+from tacit.privacy.accounting import epsilon_of
+from tacit.privacy.event import Event, Gaussian
+from tacit.privacy.gaussian import gaussian_mu
+from tacit.privacy.guarantee import Relation
+from tacit.report.facts import RunFacts
+
+Floats = npt.NDArray[np.float64]
+
+_LEAST_WEIGHT = 0.1  # of a record, on average, whatever the noise says
+_UP = 1 + 4e-12  # more than the accountant's own rounding
+_INTERVALS = (
+    "Standard errors and intervals count the sampling error and the noise that was added for privacy. Intervals are "
+    "about the unpenalised solution of the same noisy equation; the coefficients themselves are drawn towards the start"
+)
+
+
+class PrivateNewton(Method):
+    """A classifier from a few noisy sums, (epsilon, delta)-private, with nobody to trust.
+
+    Nothing need be set but epsilon: all else follows from public rules.
+
+    Args:
+        epsilon: the promise; infinity adds no noise and promises nothing.
+        delta: its probability of failing; None takes 1/n^2, n the number of all records, but no more than 1e-6. Where
+            records are added or removed n is not public, and None is 1e-6.
+        rounds: how many models the parties are asked about after squares and moments; None takes a public rule.
+        l2: regularisation of the sum over all records, towards the start; None takes a public rule (`default_l2`).
+        start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept).
+        colluders: how many parties t may pool what they know; needs t + 2 parties, so that two honest ones are left.
+            None means 1; with two parties each then adds all the noise itself.
+        fit_intercept: whether to learn an intercept, which is not penalised.
+        relation: "replace-one", where the numbers of records are public, or "add-remove".
+    """
+
+    name = "private-newton"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        rounds: int | None = None,
+        l2: float | None = None,
+        start: object | None = None,
+        colluders: int | None = None,
+        fit_intercept: bool = True,
+        relation: Relation = "replace-one",
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rounds = rounds
+        self.l2 = l2
+        self.start = start
+        self.colluders = colluders
+        self.fit_intercept = fit_intercept
+        self.relation = relation
+
+    # --- what it costs -----------------------------------------------------------------------------------------------
+
+    @property
+    def sizes_told(self) -> SizesTold:
+        """Where records are added or removed, no number of them is public."""
+        return "none" if self.relation == "add-remove" else "each"
+
+    def event(self) -> Event:
+        """What one run costs each record; needs no data. One release with all of mu costs what they do together.
+
+        Where delta follows from the number of records, this is the most that any run spends: with more records delta,
+        and with it mu, only gets smaller.
+        """
+        return release_event(_mu(self.promise.settled()))
+
+    def at_noise(self, factor: float) -> Self:
+        """The same method with `factor` times the noise in each release."""
+        promise = self.promise.settled()
+        epsilon = epsilon_of(Gaussian(noise_multiplier=factor / _mu(promise)), promise.settled_delta)
+        return type(self)(**self.get_params() | {"epsilon": epsilon, "delta": promise.delta})
+
+    # --- what is agreed beforehand -----------------------------------------------------------------------------------
+
+    def plan(self, cohort: Cohort) -> Plan:
+        """The public plan of a run with this cohort."""
+        self._check_honest(cohort)
+        promise = self.promise.settled(cohort.n_records)
+        mu = _mu(promise)
+        rules = self._rules(cohort.n_records, _unit_noise(promise, cohort.n_parties, cohort.colluders))
+        of_rounds = 1 - rules.squares - rules.moments
+        return Plan(
+            cohort=cohort.with_constant(rules.constant * cohort.radius),
+            mu_squares=mu * math.sqrt(rules.squares),
+            mu_moments=mu * math.sqrt(rules.moments),
+            mu_response=mu * math.sqrt(of_rounds / rules.rounds) if rules.rounds else mu,
+            rounds=MOST_EXACT_ROUNDS if promise.is_exact else rules.rounds,
+            relation=self.relation,
+        )
+
+    def course(self, plan: Plan) -> tuple[Ask, ...]:
+        """Squares, moments in the shape that follows from them, and responses to a few models."""
+        asks = (Ask(step=party_squares), Ask(step=party_moments), Ask(step=party_responses, times=plan.rounds))
+        return asks if plan.rounds else asks[:2]
+
+    def _rules(self, n_records: int, unit_noise: float) -> Rules:
+        """The public rules, with what the settings say in their place."""
+        rules = default_rules(unit_noise, None if self.relation == "add-remove" else n_records)
+        if self.rounds is None:
+            return rules
+        return dataclasses.replace(
+            rules, rounds=self.rounds, moments=rules.moments if self.rounds else 1 - rules.squares
+        )
+
+    def _check_honest(self, cohort: Cohort) -> None:
+        """Refuse colluders that are asked for and leave fewer than two honest parties."""
+        if self.colluders is not None and cohort.n_parties < cohort.colluders + 2:
+            raise SettingError(
+                f"colluders = {self.colluders} among {cohort.n_parties} parties leaves fewer than two honest ones; "
+                f"{cohort.colluders + 2} parties are needed, or choose fewer colluders"
+            )
+
+    def outlook(self, schema: Schema, n_records: int, n_parties: int) -> NewtonOutlook:
+        """What can be hoped for with so many records, before anything is spent; reads no data."""
+        self._check_settings()
+        colluders = min(1, n_parties - 1) if self.colluders is None else self.colluders
+        unit_noise = _unit_noise(self.promise.settled(n_records), n_parties, colluders)
+        moments = self._rules(n_records, unit_noise).moments
+        n_scores = 1 if schema.n_classes == 2 else schema.n_classes
+        return outlook(n_scores * (schema.n_columns + 1), n_records, unit_noise / math.sqrt(moments))
+
+    def _start_theta(self, plan: Plan, schema: Schema) -> Floats:
+        """The public start in the shape (n_scores, k); zeros if there is none."""
+        if self.start is None:
+            return np.zeros((plan.n_scores, plan.width))
+        model = linear_model(self.start, schema, "start")
+        if not self.fit_intercept and np.any(model.intercept_ != 0):
+            raise SettingError("start has an intercept and fit_intercept = False; allow one, or leave it out")
+        theta = parameter(model.coef_, model.intercept_, plan.cohort.constant)
+        if plan.cohort.n_classes > 2:
+            theta -= theta.mean(axis=0)  # changes no probability
+        return theta
+
+    # --- learning ----------------------------------------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        self.promise.check()
+        if self.promise.is_pure:
+            raise SettingError("delta = 0: PrivateNewton has no pure form; leave delta out, or choose 1e-6")
+        check_l2(self.l2, zero=True)
+        if self.rounds is not None and (
+            isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0
+        ):
+            raise SettingError(
+                f"rounds = {self.rounds!r} must be a whole number, 0 for the moments alone, or None for a rule"
+            )
+
+    def _learn(self, channel: Channel, plan: Plan) -> Learned:
+        start = self._start_theta(plan, channel.schema)
+        is_exact = math.isinf(self.epsilon)
+        n_records = float(channel.n_records)
+        B = np.eye(plan.width) / plan.reach
+        if not is_exact:
+            squares = channel.sum(party_squares)
+            B, n_records = opened_shape(plan, squares, None if self.relation == "add-remove" else n_records)
+        equation = self._open_moments(channel, plan, B, n_records, start)
+        if is_exact:
+            l2 = 1.0 if self.l2 is None else float(self.l2)
+            model = exact_solution(lambda model: self._ask(channel, equation, model)[0], equation, l2)
+            inference, notices = None, tuple[str, ...]()
+        else:
+            solved = self._descend(channel, equation)
+            model = solved.model
+            inference = interval(equation, solved, channel.schema, round(n_records))
+            notices = self._notices(channel, equation, inference is not None)
+        theta = model @ B / equation.rho
+        coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
+        return Learned(coef=coef, intercept=intercept, inference=inference, notices=notices)
+
+    def _notices(self, channel: Channel, equation: Equation, has_intervals: bool) -> tuple[str, ...]:
+        plan = equation.plan
+        notices = [_INTERVALS] if has_intervals else []
+        hope = self.outlook(channel.schema, max(1, round(equation.n_records)), channel.n_parties)
+        if hope.is_hopeless:
+            notices.append(
+                f"The noise is too large for a model that does better than the class frequencies: about "
+                f"{hope.least_records:,} records are needed at this epsilon and delta, or fewer columns"
+            )
+        if plan.cohort.n_parties == plan.cohort.colluders + 1 > 1:
+            notices.append("With two parties each adds all the noise itself, since the other one knows its own")
+        if self.start is not None and equation.observations:
+            first = equation.observations[0]
+            gradient, start = (first.response - equation.t) / equation.n_records, equation.start
+            evidence = Evidence(
+                gradient=gradient[0] if plan.cohort.n_classes == 2 else gradient,
+                noise_std=math.hypot(first.noise_std, equation.t_noise) / equation.n_records,
+                n_records=round(equation.n_records),
+                level=equation.constant_row / plan.cohort.constant,
+            )
+            own = start[0] if plan.cohort.n_classes == 2 else start
+            notices += start_notices(own, [evidence], n_classes=plan.cohort.n_classes, row_norm=1.0)  # weighted rows
+        return tuple(notices)
+
+    def _open_moments(self, channel: Channel, plan: Plan, B: Floats, n_records: float, start: Floats) -> Equation:
+        t, M, weight = plan.unpack(channel.sum(party_moments, Shape(shape=upper(B))), B)
+        t_noise, M_noise = plan.moments_noise(B)
+        q, c = constant_row(B), plan.cohort.constant
+        weight = min(max(weight, _LEAST_WEIGHT * n_records), n_records)
+        squared = min(max(float(q @ M @ q) / c**2, weight**2 / n_records), weight)  # the sum of squared weights
+        M = with_constant(M, q, squared * c**2)
+        return Equation(
+            plan=plan,
+            B=B,
+            rho=weight / squared,
+            n_records=n_records,
+            t=t,
+            opened=M,
+            M=raised(M, M_noise),
+            t_noise=t_noise,
+            M_noise=M_noise,
+            start=np.linalg.solve(B, start.T).T * (weight / squared),
+            l2=self.l2,
+            has_intercept=self.fit_intercept,
+        )
+
+    def _descend(self, channel: Channel, equation: Equation) -> Solved:
+        """Ask about the best model so far, a few times; about a public start first."""
+        solved = equation.solve(equation.start, 12)
+        for turn in range(equation.plan.rounds):
+            model = equation.start if turn == 0 and self.start is not None else solved.model
+            response, noise_std = self._ask(channel, equation, model)
+            equation.observe(model, response, noise_std)
+            solved = equation.solve(solved.model, 5)
+        return solved
+
+    def _ask(self, channel: Channel, equation: Equation, model: Floats) -> tuple[Floats, float]:
+        """S(model) over all parties, and the standard deviation of its noise."""
+        plan, B, over_g = equation.plan, equation.B, model / equation.rho
+        grid = plan.response_grid(B, over_g)
+        opened = channel.sum(party_responses, Trial(shape=upper(B), model=over_g))
+        return grid.from_grid(opened).reshape(model.shape), grid.noise_std
+
+    @classmethod
+    def worst_neighbours(cls) -> list[Neighbours]:
+        """A record on either side of a confident start, which moves every release nearly as far as is claimed."""
+        return [worst_pair()]
+
+    # --- scikit-learn's conventions, with a model among the settings -------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings; those of the start are its own affair."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        return params
+
+    def __sklearn_clone__(self) -> Self:
+        """The same settings with the same start, which a clone of it would have unlearned."""
+        return type(self)(**self.get_params())
+
+    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int], seconds: float) -> RunFacts:
+        facts = dataclasses.replace(super()._facts(run, learned, sizes, seconds), fit=None)  # no likelihood was opened
+        if self.start is None:
+            return facts
+        model = linear_model(self.start, run.schema, "start")
+        plain = {"coef": model.coef_.tolist(), "intercept": model.intercept_.tolist()}
+        return dataclasses.replace(facts, settings={**facts.settings, "start": plain})
+
+
+def _mu(promise: Promise) -> float:
+    """The Gaussian privacy of a run that keeps the promise; infinite for no noise."""
+    return math.inf if promise.is_exact else _largest_mu(float(promise.epsilon), promise.settled_delta)
+
+
+def _unit_noise(promise: Promise, n_parties: int, colluders: int) -> float:
+    """The noise on a unit of sensitivity, the shares of possible colluders on top."""
+    return math.sqrt(n_parties / (n_parties - colluders)) / _mu(promise)
+
+
+@lru_cache(maxsize=64)
+def _largest_mu(epsilon: float, delta: float) -> float:
+    return gaussian_mu(epsilon, delta) / _UP

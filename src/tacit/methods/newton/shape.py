@@ -1,0 +1,63 @@
+"""The shape of private Newton's noise: a matrix B made of the opened squares, in which every direction counts alike.
+
+Noise is added to sums over g = B z, alike in all directions, where rows longer than 1 are made shorter (`statistic`).
+In terms of z the noise has the covariance B^-2. Rows are far from alike in all directions: on adult, six tenths of
+their squared length lie along their mean, and half of all directions have less than a thousandth each. The error of a
+coefficient in a direction of mean square l is noise / l; so that l counts and not its square, noise should go with
+sqrt(l): B = (A / n)^(-1/2), up to scale. Among all shapes under which a typical record has the length 1, that is the
+one with the least mean loss: it is noise' H^-1 noise / 2, H near A, that is tr(A^-1 B^-2) under tr(B^2 A) = 1.
+
+1. Directions that the noise of A drowns are not known. A is denoised (`solver`), and its eigenvalues are raised
+   by the spectral norm of the noise, s_A sqrt(2 k): among drowned directions B is nearly a multiple of the identity.
+2. Scale. The mean square of ||g|| is estimated by tr(B^2 A) / n with A as it was opened, for a floor would add to it;
+   B is scaled so that a typical row has the length 1 / b. A large b leaves rows as they are and lets more noise in. At
+   usual noise b is 0.8 and most rows are made shorter. With less noise b grows, with its sixth root, up to 3: what is
+   left of long rows is a bias that does not shrink with the noise. In fraud, say, they are those that matter.
+
+Any B is private: what a record may do to a sum is bounded after the shaping.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.methods.newton.solver import denoised
+from tacit.methods.newton.statistic import Plan
+
+Floats = npt.NDArray[np.float64]
+
+_ROOM, _MOST_ROOM = 0.8, 3.0
+_USUAL_NOISE = 0.0055  # on the squares: epsilon of about 0.1 for 40,000 records
+
+
+def opened_shape(plan: Plan, opened: npt.NDArray[np.int64], n_records: float | None) -> tuple[Floats, float]:
+    """B of the squares as they were opened, and the number of records; None if that is not public."""
+    A = plan.unpack_squares(opened)
+    n = max(1.0, float(A[-1, -1]) / plan.cohort.constant**2) if n_records is None else n_records
+    A[-1, -1] = n * plan.cohort.constant**2
+    share = plan.squares_noise / (n * plan.reach**2)
+    return shape_of(A, plan.squares_noise, n, room_for(share)), n
+
+
+def room_for(noise: float) -> float:
+    """b by rule, where the noise on a diagonal entry of the squares is this share of n R^2."""
+    room = _ROOM * math.pow(_USUAL_NOISE / noise, 1 / 6)
+    return min(max(room, _ROOM), _MOST_ROOM)
+
+
+def shape_of(A: Floats, noise_std: float, n_records: float, room: float) -> Floats:
+    """B of squares with such noise on an entry of their diagonal; `room` is b.
+
+    Guarantees:
+        Symmetric and positive definite.
+    """
+    values, vectors = np.linalg.eigh(denoised(A, noise_std))
+    raised = values + noise_std * math.sqrt(2 * len(A))
+    stretched = np.sqrt(n_records / raised)
+    seen = np.einsum("ij,ij->j", vectors, A @ vectors)
+    typical = max(float(np.sum(stretched**2 * seen)), float(stretched[-1] ** 2 * values[-1])) / n_records
+    B: Floats = (vectors * (stretched / (room * math.sqrt(typical)))) @ vectors.T
+    return (B + B.T) / 2

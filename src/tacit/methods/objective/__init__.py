@@ -1,0 +1,1 @@
+"""ObjectivePerturbation: each party perturbs its own objective (Du, Li and Li, OFPA)."""

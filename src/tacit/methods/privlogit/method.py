@@ -1,0 +1,247 @@
+"""PrivLogit: the exact pooled fit; of all sums over the parties, only the steps of an ascent are ever opened.
+
+Parties   two or more parties; a center of three nodes that computes on shares; a coordinator that asks and relays
+Trust     honest but curious; no two center nodes collude. Nobody is trusted with a party's statistics.
+          protocol="local": nor does node 0, which can decrypt, collude with a party or the coordinator, who see the
+          encrypted inverse. secure="sums" trusts the coordinator with the sums over all parties
+Travels   coordinator -> party: the units of columns without declared bounds, and in each round one public point.
+          Party -> center, in sealed envelopes: once, its part of the curvature's bound X'X/4; in each round, its
+          gradient and likelihood at that point; at the end, its curvature at the optimum. Center -> coordinator: what
+          is listed as revealed.
+          protocol="local": center -> party, the encrypted inverse; party -> node 1, in place of the gradient, its
+          product with it, re-randomised; node 1 -> node 0, the masked sum of these
+Revealed  to the coordinator, and so to everybody it tells: the step B^-1 g at every accepted point, hence every
+          iterate; one bit for each accelerated point, whether its likelihood is at least the accepted one's; the
+          number of rounds; at the end a Newton step, the standard errors and the log-likelihood; for columns without
+          declared bounds, their pooled means and variances; if the fit fails, the names of collinear columns.
+          secure="sums": the pooled curvatures, gradients and likelihoods instead
+Privacy   NotPrivate: an exact fit, and the first iterate alone is (X'X/4 + l2)^-1 X'(y - 1/2). With very few records
+          the iterates give them away: of two parties, one can recover the other's records if they are no more than
+          about five. A party answers with `Policy.min_records_exact` records or more, and only if its policy names
+          "privlogit"
+Assumes   at l2 = 0, classes that no combination of features separates, and features that are not collinear; a
+          condition number below about a million in units of the declared bounds. Rows as the schema encodes them
+Cost      one secure inverse of (d+1)^2 numbers at the start and one, from there, at the end; a secure product of
+          matrix and vector in each round; about 12 rounds, 100 with acceleration=None; a party makes one pass a round,
+          as a plain fit would, and sends at most 96 bytes a number. protocol="local": (d+1)^2 / 8 exponentiations a
+          party a round, and as many ciphertexts in every question
+Paper     Wang, chapter 5, PrivLogit-Hessian and -Local (algorithms 6 to 8), after Bohning and Lindsay 1988. We depart
+          from it in these: the steps are accelerated (`models.anderson`, with the proof that the ascent stays monotone
+          and linear); the Cholesky factor is an inverse by Newton-Schulz steps, which fixed point carries to 1e-10
+          where a Cholesky factor stays at 1e-4; the stop looks at the estimated error of the model rather than at the
+          likelihood, whose relative change of 1e-6 leaves errors of 3e-3; the ascent ends with one Newton step and
+          standard errors from the true curvature there. `acceleration=None` takes the document's steps.
+          protocol="local" puts the penalty's part, which algorithm 8 forgets in step 9, into the parties' gradients,
+          and re-randomises their products: from the document's, whoever knows the encrypted inverse could search for
+          the gradient
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import NotConverged, SettingError
+from tacit.federation.agreement import Ask
+from tacit.federation.channel import Channel
+from tacit.methods.cohort import Cohort
+from tacit.methods.method import Learned, Method
+from tacit.methods.privlogit.center_fit import CenterFit, LocalFit
+from tacit.methods.privlogit.fit import MOST_PARAMETERS, Peak, SecureFit, choose_units, learned_from_peak, moments_asked
+from tacit.methods.privlogit.statistic import STEPS_OPENED, SUMS_OPENED, register_questions
+from tacit.methods.privlogit.sum_fit import SumFit
+from tacit.methods.privlogit.unit import Plan
+from tacit.methods.public_model import linear_model
+from tacit.methods.setting import check_choice, check_l2, check_whole
+from tacit.models.anderson import Ascending, Ascent, ascend
+from tacit.models.diagnosis import explain_separable
+from tacit.privacy.event import Event
+
+Floats = npt.NDArray[np.float64]
+
+QUESTIONS = register_questions("privlogit")
+
+_NEAR = 1e-5  # the relative error from which one Newton step, whose error is its square, finishes
+_MOST_PEAKS = 4
+_VANISHED = 1e5  # a curvature so many times smaller than its bound has no optimum, or one that is out of reach
+_ROUNDS = {"anderson": 200, None: 2000}
+
+
+class PrivLogit(Method):
+    """The exact fit of all parties' records, from sums that nobody sees.
+
+    Args:
+        l2: regularisation of the sum over all records, 1/C of scikit-learn; 0 is the maximum-likelihood fit.
+        protocol: "hessian": the center multiplies the inverse with the gradients' sum; "local": each party multiplies
+            the encrypted inverse with its own gradient. What is opened is the same.
+        secure: "center" opens steps only; "sums" opens the pooled sums and needs no secure computation.
+        acceleration: "anderson", or None for the document's steps.
+        memory: how many earlier points acceleration looks at.
+        tol: the relative error of the coefficients that is aimed at.
+        max_rounds: the most points that are asked about; None allows 200, or 2,000 without acceleration.
+        fit_intercept: whether to learn an intercept, which is not penalised.
+        start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept); None
+            starts at 0. A start that is worse than 0 is dropped.
+        standard_errors: whether to ask for the curvature at the optimum, for standard errors and a last Newton step.
+    """
+
+    name = "privlogit"
+
+    def __init__(
+        self,
+        *,
+        l2: float = 0.0,
+        protocol: Literal["hessian", "local"] = "hessian",
+        secure: Literal["center", "sums"] = "center",
+        acceleration: Literal["anderson"] | None = "anderson",
+        memory: int = 5,
+        tol: float = 1e-8,
+        max_rounds: int | None = None,
+        fit_intercept: bool = True,
+        start: object | None = None,
+        standard_errors: bool = True,
+    ) -> None:
+        self.l2 = l2
+        self.protocol = protocol
+        self.secure = secure
+        self.acceleration = acceleration
+        self.memory = memory
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.fit_intercept = fit_intercept
+        self.start = start
+        self.standard_errors = standard_errors
+
+    def event(self) -> Event:
+        """No epsilon bounds exact steps."""
+        return STEPS_OPENED if self.secure == "center" else SUMS_OPENED
+
+    def plan(self, cohort: Cohort) -> Plan:
+        """The public plan of a run with this cohort."""
+        return Plan(cohort=cohort, l2=float(self.l2), fit_intercept=self.fit_intercept)
+
+    def course(self, plan: Plan) -> tuple[Ask, ...]:
+        """Moments, if they are needed; the curvature's bound; points; at the end curvatures and the likelihood."""
+        if self.secure == "sums":
+            bound, point, curvature = QUESTIONS.open_bound, QUESTIONS.open_point, QUESTIONS.open_curvature
+        else:
+            bound, curvature = QUESTIONS.bound, QUESTIONS.curvature
+            point = QUESTIONS.product if self.protocol == "local" else QUESTIONS.point
+        n_points = self._most_rounds + (0 if self.start is None else 2)
+        ascent = (*moments_asked(QUESTIONS, plan), Ask(step=bound), Ask(step=point, times=n_points))
+        if not self._with_errors(plan):
+            return ascent
+        return (*ascent, Ask(step=curvature, times=_MOST_PEAKS), Ask(step=QUESTIONS.loss))
+
+    @property
+    def _most_rounds(self) -> int:
+        return _ROUNDS[self.acceleration] if self.max_rounds is None else self.max_rounds
+
+    def _with_errors(self, plan: Plan) -> bool:
+        """Whether the true curvature at the optimum is asked for."""
+        return self.standard_errors and plan.size <= MOST_PARAMETERS
+
+    def _check_settings(self) -> None:
+        check_l2(self.l2, zero=True)
+        check_choice("protocol", self.protocol, ("hessian", "local"))
+        check_choice("secure", self.secure, ("center", "sums"))
+        if self.acceleration is not None:
+            check_choice("acceleration", self.acceleration, ("anderson",))
+        if self.secure == "sums" and self.protocol == "local":
+            raise SettingError(
+                'protocol = "local" is about an inverse that nobody sees; with secure = "sums" there is none'
+            )
+        check_whole("memory", self.memory)
+        check_whole("max_rounds", 1 if self.max_rounds is None else self.max_rounds)
+        if isinstance(self.tol, bool) or not isinstance(self.tol, int | float) or not 1e-12 <= self.tol <= 1e-3:
+            raise SettingError(f"tol = {self.tol!r} must lie between 1e-12 and 1e-3")
+
+    def _learn(self, channel: Channel, plan: Plan) -> Learned:
+        # 1. Public units, and the bound on the curvature, inverted once (algorithm 7).
+        units = choose_units(channel, QUESTIONS, plan)
+        kind: type[SecureFit] = SumFit if self.secure == "sums" else LocalFit if self.protocol == "local" else CenterFit
+        with closing(kind(channel, QUESTIONS, plan, units)) as fit:
+            return self._fit(fit)
+
+    def _fit(self, fit: SecureFit) -> Learned:
+        with_errors = self._with_errors(fit.plan)
+        fit.invert_bound()
+        # 2. Rounds: one public point each (algorithm 6, accelerated).
+        ascent = ascend(
+            fit,
+            self._first_point(fit),
+            settings=Ascending(
+                memory=self.memory if self.acceleration else 0,
+                tolerance=max(_NEAR, self.tol) if with_errors else self.tol,
+                max_rounds=self._most_rounds,
+            ),
+            on_round=lambda ascent: _check_ascent(ascent, fit),
+        )
+        if not ascent.converged:
+            way_out = "set a larger l2" if self.l2 > 0 else "set l2 > 0, for the features may separate some records"
+            raise NotConverged(
+                f"the estimated relative error is still {ascent.error:.1e} after {len(ascent.visits)} rounds; allow "
+                f"more by max_rounds, or {way_out}"
+            )
+        # 3. The true curvature there: a Newton step and standard errors.
+        phi, peak, n_peaks = self._finish(fit, ascent) if with_errors else (ascent.point, None, 0)
+        self.n_compared_: int = ascent.n_compared
+        self.n_rejected_: int = ascent.n_rejected
+        self.iterates_: Floats = np.stack(
+            [fit.scaling.theta(visit.point.reshape(fit.shape)) for visit in ascent.visits]
+        )
+        return learned_from_peak(fit, phi, peak, self._told(ascent, n_peaks))
+
+    def _first_point(self, fit: SecureFit) -> Floats:
+        zero = np.zeros(fit.size)
+        if self.start is None:
+            return zero
+        model = linear_model(self.start, fit.channel.schema, "start")
+        if not self.fit_intercept and np.any(model.intercept_ != 0):
+            raise SettingError("start has an intercept and fit_intercept = False; allow one, or leave it out")
+        columns = [model.coef_, model.intercept_] if self.fit_intercept else [model.coef_]
+        theta = np.column_stack(columns)
+        # With more than two classes the search stays among parameters that sum to zero over them.
+        start = (theta - theta.mean(axis=0) if len(theta) > 1 else theta).reshape(fit.shape)
+        fit.ask(zero)
+        fit.accept()
+        point = fit.scaling.phi(start).ravel()
+        fit.ask(point)
+        return point if fit.is_better() else zero
+
+    def _finish(self, fit: SecureFit, ascent: Ascent) -> tuple[Floats, Peak, int]:
+        """Newton steps, nearly always one, until what is left is within `tol` and standard errors are settled."""
+        point = ascent.point
+        for n_peaks in range(1, _MOST_PEAKS + 1):
+            peak = fit.peak(point, ascent.shortfall)
+            point = point + peak.step
+            length = float(np.linalg.norm(peak.step)) / max(float(np.linalg.norm(point)), 2.0**-10)
+            if length <= 3 * _NEAR:
+                return point, peak, n_peaks
+        if self.l2 == 0:
+            raise explain_separable(fit.problem)
+        raise NotConverged(f"Newton steps are still of relative length {length:.1e}; set a larger l2")
+
+    def _told(self, ascent: Ascent, n_peaks: int) -> str:
+        """What was opened, for the report."""
+        n_points = len(ascent.visits)
+        if self.secure == "sums":
+            told = f"the pooled curvature's bound, {n_points} pooled gradients and likelihoods"
+            last = "the pooled curvature at the optimum"
+        else:
+            told = (
+                f"{n_points - ascent.n_rejected} steps, so that every iterate is known, {n_points - 1} comparison bits"
+            )
+            last = "the Newton step and the standard errors at the optimum"
+        times = f" ({n_peaks} times)" if n_peaks > 1 else ""
+        told += f", {last}{times}, and the log-likelihood" if n_peaks else ""
+        return f"opened exactly, to the coordinator: {told}"
+
+
+def _check_ascent(ascent: Ascent, fit: SecureFit) -> None:
+    """Give up early where the iterates, which are public, run away while the curvature vanishes along the way."""
+    if fit.problem.l2 == 0 and ascent.shortfall > _VANISHED:
+        raise explain_separable(fit.problem)

@@ -1,0 +1,279 @@
+"""What parties give to an exact fit by secure sums: statistics of their records in public units, in fixed point.
+
+Sums are means: all are divided by the public number n of all records, so that sizes are of order 1 whatever the data.
+No party's part exceeds 2^62 steps: |mean of residual times z_j| <= sqrt 2 by the bounds, or by Cauchy and Schwarz by
+the moments. What exceeds that, because a coordinator told other units, is cut off: a refusal would tell of records. The
+penalty is added by the parties in proportion to their records. Units, plan and their proofs are in `unit`.
+
+The exact sums carry no noise, so that every reply says NotPrivate. Nothing is sealed for a sum over fewer than two
+parties, which would be a party's own: such a cohort has no plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.table import Table
+from tacit.errors import PolicyRefusal
+from tacit.federation.reply import Encrypted, Kept, Sealed
+from tacit.federation.step import Step, step
+from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
+from tacit.models.loss import Labels, Sums
+from tacit.models.problem import Problem
+from tacit.privacy.event import NotPrivate
+from tacit.rand import Rng
+from tacit.secure.center.product import EncryptedInverse
+from tacit.secure.digit import LARGEST, to_digits
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+STEPS_OPENED = NotPrivate(why="opened exactly: the steps and the model of a pooled fit")
+SUMS_OPENED = NotPrivate(why="opened exactly: the gradients and curvatures of all parties' records together")
+MOMENTS_OPENED = NotPrivate(why="opened exactly: means and variances of the columns without declared bounds")
+LOSS_OPENED = NotPrivate(why="opened exactly: the likelihood of the pooled fit")
+
+OPENED_BITS = 60  # fraction bits of a gradient, and of any sum that is opened
+KEPT_BITS = 40  # fraction bits of what the center computes with
+LOSS_BITS = 59  # of the mean loss, which is cut off at _LARGEST_LOSS
+LARGEST_MOMENT = LARGEST / 2  # sums of squares are cut off here
+_LARGEST_LOSS = 7.5  # above the ln C of a model that says nothing, for fewer than 1,800 classes: never accepted
+_LARGEST_DIGITS = 2.0**200  # of a likelihood in digits: one that is lower is never accepted
+_LARGEST_WHOLE = 2.0**62
+
+
+# --- what only the coordinator can know ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measure:
+    """In which units to measure; None if every column has declared bounds."""
+
+    units: Units | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Point:
+    """A parameter in public units, classes first, at which statistics are asked for."""
+
+    point: Floats
+    units: Units | None
+
+    def scaling(self, plan: Plan) -> Scaling:
+        """The units; a `PolicyRefusal` if this is no point of the fit."""
+        if self.point.shape != plan.problem.loss.shape or not np.isfinite(self.point).all():
+            raise PolicyRefusal(f"a point of shape {self.point.shape} is no parameter of the fit, or is not finite")
+        return plan.scaling(self.units)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Multiplied(Point):
+    """A point whose gradient is to be multiplied with the encrypted inverse."""
+
+    inverse: EncryptedInverse
+
+    def scaling(self, plan: Plan) -> Scaling:
+        """The units; a `PolicyRefusal` if this is no point of the fit, or the inverse not of its size."""
+        terms = self.inverse.terms
+        if (terms.n_features, terms.n_parties) != (plan.problem.loss.width, plan.cohort.n_parties):
+            raise PolicyRefusal("the encrypted inverse is not of this fit's columns and parties")
+        return super().scaling(plan)
+
+
+# --- steps: what a party computes ------------------------------------------------------------------------------------
+
+
+def _moments(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
+    """The sums of the entries and of their squares, of columns without declared bounds."""
+    sums = np.zeros((2, table.n_columns))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for X, _ in table.blocks():
+            sums[0] += X.sum(axis=0)
+            sums[1] += np.einsum("ij,ij->j", X, X)
+    chosen = _within(sums[:, plan.unbounded], LARGEST_MOMENT)
+    return Sealed(to_digits(chosen), MOMENTS_OPENED, plan.cohort.n_parties, exact=True)
+
+
+def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
+    scaling = plan.scaling(measure.units)
+    share = _fixed(_bound_share(table, scaling), KEPT_BITS - scaling.trace_bits)
+    return Kept({"curvature": share}, STEPS_OPENED, plan.cohort.n_parties)
+
+
+def _open_bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Sealed:
+    share = _fixed(_bound_share(table, plan.scaling(measure.units)), OPENED_BITS)
+    return Sealed(share, SUMS_OPENED, plan.cohort.n_parties, exact=True)
+
+
+def _point(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
+    gradient, mean = _point_share(table, at.point, at.scaling(plan))
+    addends = {"gradient": _fixed(gradient, OPENED_BITS), "likelihood": _cut(mean)}
+    return Kept(addends, STEPS_OPENED, plan.cohort.n_parties)
+
+
+def _product(table: Table, plan: Plan, at: Multiplied, *, rng: Rng) -> Encrypted:
+    gradient, mean = _point_share(table, at.point, at.scaling(plan))
+    product = at.inverse.times(_fixed(gradient, OPENED_BITS), rng=rng)
+    return Encrypted(product, {"likelihood": _cut(mean)}, STEPS_OPENED, plan.cohort.n_parties)
+
+
+def _open_point(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
+    gradient, mean = _point_share(table, at.point, at.scaling(plan))
+    flat = _flat(_fixed(gradient, OPENED_BITS), to_digits(mean))
+    return Sealed(flat, SUMS_OPENED, plan.cohort.n_parties, exact=True)
+
+
+def _curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
+    scaling = at.scaling(plan)
+    curvature, gradient, mean = _curvature_share(table, at.point, scaling)
+    addends = {
+        "curvature": _fixed(curvature, KEPT_BITS - scaling.trace_bits),
+        "gradient": _fixed(gradient, OPENED_BITS),
+        "likelihood": _cut(mean),
+    }
+    return Kept(addends, STEPS_OPENED, plan.cohort.n_parties)
+
+
+def _open_curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
+    curvature, gradient, mean = _curvature_share(table, at.point, at.scaling(plan))
+    flat = _flat(_fixed(curvature, OPENED_BITS), _fixed(gradient, OPENED_BITS), to_digits(mean))
+    return Sealed(flat, SUMS_OPENED, plan.cohort.n_parties, exact=True)
+
+
+def _loss(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
+    """The loss alone, without a penalty."""
+    theta = at.scaling(plan).theta(at.point)
+    with np.errstate(over="ignore", invalid="ignore"):
+        loss = plan.problem.loss.sums(table.blocks, theta, curvature=False).loss
+    digits = to_digits(_within(np.array([loss]), _LARGEST_DIGITS))
+    return Sealed(digits, LOSS_OPENED, plan.cohort.n_parties, exact=True)
+
+
+class Questions(NamedTuple):
+    """The steps that an exact method asks, registered under its own name."""
+
+    moments: Step
+    bound: Step
+    open_bound: Step
+    point: Step
+    product: Step
+    open_point: Step
+    curvature: Step
+    open_curvature: Step
+    loss: Step
+
+
+def register_questions(method: str) -> Questions:
+    """Register the steps for a method; a run keeps to the units with which it begins."""
+
+    def register(name: str, function: Callable[..., Kept | Sealed | Encrypted], values: type) -> Step:
+        return step(f"{method}/{name}", version=2, plan=Plan, values=values, pinned=("units",))(function)
+
+    return Questions(
+        moments=step(f"{method}/moments", version=2, plan=Plan)(_moments),
+        bound=register("bound", _bound, Measure),
+        open_bound=register("open-bound", _open_bound, Measure),
+        point=register("point", _point, Point),
+        product=register("product", _product, Multiplied),
+        open_point=register("open-point", _open_point, Point),
+        curvature=register("curvature", _curvature, Point),
+        open_curvature=register("open-curvature", _open_curvature, Point),
+        loss=register("loss", _loss, Point),
+    )
+
+
+# --- what they are made of -------------------------------------------------------------------------------------------
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _bound_share(table: Table, scaling: Scaling) -> Floats:
+    """This party's part of h X'X + penalty, in public units, over n: of shape (k, k), whatever the classes."""
+    d, k, n = table.n_columns, len(scaling.penalty), scaling.plan.n_records
+    gram = np.zeros((k, k))
+    for X, _ in _scaled(table, scaling):
+        gram[:d, :d] += X.T @ X
+        if k > d:
+            gram[d, :d] += X.sum(axis=0)
+    if k > d:
+        gram[:d, d], gram[d, d] = gram[d, :d], table.n_records
+    curvature: Floats = scaling.plan.ceiling * gram + np.diag(scaling.penalty) * (table.n_records / n)
+    return curvature / n
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _point_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats]:
+    """This party's part of the mean gradient, and of the mean log-likelihood, at a point."""
+    sums = scaling.plan.problem.loss.sums(table.blocks, scaling.theta(point), curvature=False)
+    gradient = _gradient(sums.gradient @ scaling.matrix, point, table, scaling)
+    return gradient, _likelihood(sums, point, table, scaling)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _curvature_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats, Floats]:
+    """Curvature, gradient and likelihood, classes first; softmax curvature is raised where it is flat."""
+    problem, n = scaling.plan.problem, scaling.plan.n_records
+    sums = problem.loss.sums(lambda: _scaled(table, scaling), point)
+    assert sums.curvature is not None
+    raised = np.diag(np.tile(scaling.penalty, len(np.atleast_2d(point))))
+    if problem.n_classes > 2:
+        raised = raised + flat_directions(problem) * n
+    return (
+        (sums.curvature + table.n_records / n * raised) / n,
+        _gradient(sums.gradient, point, table, scaling).T.reshape(-1),
+        _likelihood(sums, point, table, scaling),
+    )
+
+
+def flat_directions(problem: Problem) -> Floats:
+    """h on the directions that add the same to every class, which change no probability: the fit never takes them."""
+    C, k = problem.loss.shape
+    return np.kron(np.full((C, C), ceiling(C) / C), np.eye(k))
+
+
+def _gradient(gradient: Floats, point: Floats, table: Table, scaling: Scaling) -> Floats:
+    """This party's part of the mean objective's slope, uphill: of shape (k,), or (k, C)."""
+    n = scaling.plan.n_records
+    return -(gradient + scaling.penalty * point * (table.n_records / n)).T / n
+
+
+def _likelihood(sums: Sums, point: Floats, table: Table, scaling: Scaling) -> Floats:
+    """This party's part of the mean penalised log-likelihood."""
+    n = scaling.plan.n_records
+    penalty = 0.5 * float((scaling.penalty * point**2).sum()) * table.n_records / n
+    return -_within(np.array((sums.loss + penalty) / n), _LARGEST_DIGITS)
+
+
+def _cut(likelihood: Floats) -> Ints:
+    """The likelihood in fixed point, cut off where it is lower than that of any point that is accepted.
+
+    One part alone that reaches the cut-off puts the sum below every accepted one, so that comparisons stay right.
+    """
+    return _fixed(np.maximum(likelihood, -_LARGEST_LOSS), LOSS_BITS)
+
+
+def _flat(*arrays: Ints) -> Ints:
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+def _scaled(table: Table, scaling: Scaling) -> Iterator[tuple[Floats, Labels]]:
+    """The rows in public units."""
+    plain = not scaling.centre.any() and bool((scaling.unit == 1).all())
+    for X, y in table.blocks():
+        yield (X if plain else (X - scaling.centre) / scaling.unit), y
+
+
+def _fixed(values: Floats, bits: int) -> Ints:
+    """round(values 2^bits), cut off at what may be added up."""
+    with np.errstate(over="ignore"):
+        whole: Ints = _within(np.rint(np.ldexp(values, bits)), _LARGEST_WHOLE).astype(np.int64)
+    return whole
+
+
+def _within(values: Floats, largest: float) -> Floats:
+    """Values cut off at `largest` in size; what is no number counts as too large."""
+    return np.clip(np.nan_to_num(values, nan=largest, posinf=largest, neginf=-largest), -largest, largest)

@@ -1,0 +1,1 @@
+"""TernaryDescent: a network trained with noisy ternary gradients (Wang, chapter 3)."""

@@ -1,0 +1,1 @@
+"""HypothesisTransfer: source hypotheses and importance weights (Wang, chapter 4)."""

@@ -1,0 +1,1 @@
+"""Noise for releases: exact samplers, and the grids on which noise is drawn in shares."""

@@ -1,0 +1,1 @@
+"""The center: three nodes that add up, open sums, and compute on shares."""

@@ -1,0 +1,252 @@
+"""The programs of the center: nodes run these and nothing else, so this table is what can ever be opened.
+
+    program    reads                            keeps                opens
+    invert     curvature                        inverse              residual_ok: is |I - A X| below `tolerance`, and X
+                                                                     not so large that rounding made it up?
+    refine     curvature, inverse               inverse              residual_ok
+    step       inverse, gradient                                     step = A^-1 g, g the gradient times `scale`
+    variances  inverse                                               diagonal: of C A^-1 C', C public (the identity)
+    diagnose   curvature                                             dependent: a bit for each feature
+    compare    likelihood, accepted_likelihood                       better: one bit
+    accept     likelihood                       accepted_likelihood  nothing
+
+A program is a pure function in `jax.numpy`. It says nothing of shares: the engine runs it on them. Numbers have 40
+fraction bits; curvature is scaled by a public bound so that its largest eigenvalue is at most 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.errors import CenterError, SettingError
+from tacit.secure.share import Floats
+from tacit.wire import Value
+
+if TYPE_CHECKING:
+    from jax import Array
+
+_MAGNIFIED = 1024.0  # the residual's entries, before they are squared: their squares keep their digits
+_LARGEST_INVERSE = 2.0**30  # its trace: one that is larger inverts what rounding left of a singular matrix
+_LARGEST_PUBLIC = 2.0**22  # as a party's addend
+_SETTLED = 1e-6  # an interval from which one plain step reaches the last of 40 bits
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from 1 to `most`."""
+
+    default: int
+    most: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One thing that the nodes can compute.
+
+    Attributes:
+        name: its name.
+        reads: the kept values that it reads.
+        keeps: the values that it leaves with the nodes.
+        opens: the values that it opens.
+        function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens.
+        public: public arguments and their defaults; None if it may be left out.
+        fixed: whole numbers that shape the computation itself; each value is compiled anew.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    keeps: tuple[str, ...] = ()
+    opens: tuple[str, ...] = ()
+    function: Callable[..., tuple[Array, ...]] = field(repr=False)
+    public: Mapping[str, float | None] = field(default_factory=dict)
+    fixed: Mapping[str, Whole] = field(default_factory=dict)
+
+    def arguments(self, given: Mapping[str, Value]) -> tuple[dict[str, Floats], dict[str, int]]:
+        """The public arguments and the fixed numbers, checked, with the defaults of those that are not given.
+
+        Raises:
+            CenterError: if the program has no such argument.
+            SettingError: if a value is not one that it can take.
+        """
+        unknown = sorted(set(given) - set(self.public) - set(self.fixed))
+        if unknown:
+            raise CenterError(f"program {self.name!r} has no public argument {', '.join(unknown)}")
+        values = {key: given.get(key, default) for key, default in self.public.items()}
+        public = {key: public_value(key, value) for key, value in values.items() if value is not None}
+        fixed = {}
+        for key, whole in self.fixed.items():
+            value = given.get(key, whole.default)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= whole.most:
+                raise SettingError(
+                    f"public argument {key} of program {self.name!r} must be one of 1, ..., {whole.most}"
+                )
+            fixed[key] = value
+        return public, fixed
+
+
+def inversion_steps(condition: float) -> list[tuple[float, float]]:
+    """The coefficients (b, c) of steps X <- X (b I - c A X) that invert any A with eigenvalues in [1/condition, 1].
+
+    Each step maps an eigenvalue e of A X to f(e) = b e - c e^2. With [l, u] the interval that holds them,
+    1 - f = T2((u + l - 2 e) / (u - l)) / T2((u + l) / (u - l)), T2(x) = 2 x^2 - 1, is the quadratic with f(0) = 0 that
+    is closest to 1 there (Chebyshev): small eigenvalues grow four times a step, not two as with Newton-Schulz, where
+    b = 2 and c = 1. Eigenvalues below 1/condition grow as fast and stay positive.
+    """
+    low, high = 1.0 / condition, 1.0
+    steps = []
+    while high - low > _SETTLED:
+        width = high - low
+        largest = 2 * ((high + low) / width) ** 2 - 1  # T2 at 0
+        b, c = 8 * (high + low) / width**2 / largest, 8 / width**2 / largest
+        deviation = 1 / largest
+        # While the interval is wide its image is scaled to end at 1, so that nothing outgrows the fixed point.
+        shrink = 1 + deviation if deviation > 0.3 else 1.0
+        steps.append((b / shrink, c / shrink))
+        low, high = (1 - deviation) / shrink, (1 + deviation) / shrink
+    return [*steps, (2.0, 1.0)]
+
+
+def _invert(A: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, Array]:
+    X = _inverse(A, condition_bits)
+    return X, _is_inverse(A, X, tolerance)
+
+
+def _refine(A: Array, X: Array, *, tolerance: Array, n_steps: int) -> tuple[Array, Array]:
+    for _ in range(n_steps):
+        X = X @ (2 * _identity(A) - A @ X)
+    return X, _is_inverse(A, X, tolerance)
+
+
+def _step(X: Array, gradient: Array, *, scale: Array) -> tuple[Array]:
+    return (X @ (gradient * scale),)
+
+
+def _variances(X: Array, *, contrast: Array | None = None) -> tuple[Array]:
+    import jax.numpy as jnp
+
+    if contrast is None:
+        return (jnp.sum(X * _identity(X), axis=1),)
+    return (jnp.sum((contrast @ X) * contrast, axis=1),)
+
+
+def _diagnose(A: Array, *, threshold: Array, condition_bits: int) -> tuple[Array]:
+    # With v a unit vector of the null space, (A + h I)^-1 has v v' / h as a part: a feature j with v_j away from 0
+    # has a diagonal entry of size v_j^2 / h.
+    shifted = A + 2.0**-condition_bits * _identity(A)
+    (diagonal,) = _variances(_inverse(shifted, condition_bits))
+    return (_bit(diagonal > threshold),)
+
+
+def _compare(likelihood: Array, accepted: Array, *, tolerance: Array) -> tuple[Array]:
+    return (_bit(likelihood >= accepted - tolerance),)
+
+
+def _accept(likelihood: Array) -> tuple[Array]:
+    return (likelihood,)
+
+
+def _inverse(A: Array, condition_bits: int) -> Array:
+    (b, c), *steps = inversion_steps(2.0**condition_bits)
+    identity = _identity(A)
+    X = b * identity - c * A  # the first step, from X = I
+    for b, c in steps:
+        X = X @ (b * identity - c * (A @ X))
+    return X
+
+
+def _is_inverse(A: Array, X: Array, tolerance: Array) -> Array:
+    """Whether the Frobenius norm of I - A X, which no entry exceeds, is below the tolerance, and X of an ordinary size.
+
+    Rounding gives a singular A a smallest eigenvalue of about 2^-40, and so, now and then, an inverse of that size.
+    """
+    import jax.numpy as jnp
+
+    residual = ((_identity(A) - A @ X) * _MAGNIFIED).reshape(-1)
+    square = residual @ residual
+    bound = tolerance * _MAGNIFIED
+    # A sum that has left the range may come out far below 0, and rounding takes one of 0 a little below.
+    is_close = jnp.logical_and(square > -bound * bound, square < bound * bound)
+    (diagonal,) = _variances(X)
+    return _bit(jnp.logical_and(is_close, jnp.sum(diagonal) < _LARGEST_INVERSE))
+
+
+def _identity(A: Array) -> Array:
+    import jax.numpy as jnp
+
+    return jnp.eye(A.shape[0], dtype=A.dtype)
+
+
+def _bit(condition: Array) -> Array:
+    import jax.numpy as jnp
+
+    return jnp.where(condition, 1.0, 0.0)
+
+
+PROGRAMS: Mapping[str, Program] = {
+    program.name: program
+    for program in (
+        Program(
+            name="invert",
+            reads=("curvature",),
+            keeps=("inverse",),
+            opens=("residual_ok",),
+            function=_invert,
+            public={"tolerance": 1e-6},
+            fixed={"condition_bits": Whole(20, most=24)},
+        ),
+        Program(
+            name="refine",
+            reads=("curvature", "inverse"),
+            keeps=("inverse",),
+            opens=("residual_ok",),
+            function=_refine,
+            public={"tolerance": 1e-6},
+            fixed={"n_steps": Whole(4, most=16)},
+        ),
+        Program(name="step", reads=("inverse", "gradient"), opens=("step",), function=_step, public={"scale": 1.0}),
+        Program(
+            name="variances", reads=("inverse",), opens=("diagonal",), function=_variances, public={"contrast": None}
+        ),
+        Program(
+            name="diagnose",
+            reads=("curvature",),
+            opens=("dependent",),
+            function=_diagnose,
+            public={"threshold": 4096.0},
+            fixed={"condition_bits": Whole(20, most=24)},
+        ),
+        Program(
+            name="compare",
+            reads=("likelihood", "accepted_likelihood"),
+            opens=("better",),
+            function=_compare,
+            public={"tolerance": 0.0},
+        ),
+        Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=_accept),
+    )
+}
+
+
+def find_program(name: str) -> Program:
+    """The program of that name; a `CenterError` if the center has none."""
+    program = PROGRAMS.get(name)
+    if program is None:
+        raise CenterError(f"the center has no program {name!r}; it has {', '.join(PROGRAMS)}")
+    return program
+
+
+def public_value(name: str, value: object) -> Floats:
+    """A public argument as the engine takes it; a `SettingError` if it is not finite or too large for fixed point."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise SettingError(f"public argument {name} must be a number or an array of numbers, not {array.dtype}")
+    array = array.astype(np.float64)
+    if not np.all(np.isfinite(array)) or np.any(np.abs(array) >= _LARGEST_PUBLIC):
+        largest = float(np.max(np.abs(array))) if np.all(np.isfinite(array)) else math.inf
+        raise SettingError(f"public argument {name} has an entry of size {largest:g}; the most is {_LARGEST_PUBLIC:g}")
+    return array

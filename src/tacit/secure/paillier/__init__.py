@@ -1,0 +1,1 @@
+"""Paillier's encryption: keys and packed vectors."""

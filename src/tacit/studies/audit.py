@@ -1,0 +1,194 @@
+"""Run a method many times on its worst neighbours, and see how well all that it opens tells them apart.
+
+The attacker sees everything that becomes known in a run: every opened sum and every value that a party let go, not only
+the model. Half the runs choose what to look at, the other half tests it (`privacy.audit`). An audit that would not
+notice half the noise is worth nothing, so each comes with its power: the same runs with half the noise, which must be
+flagged.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import SettingError
+from tacit.federation.channel import Opened
+from tacit.federation.federation import Federation
+from tacit.federation.policy import Policy
+from tacit.methods.method import Method
+from tacit.methods.neighbour import Neighbours
+from tacit.privacy.audit import AuditFinding, audit_outcomes
+
+Floats = npt.NDArray[np.float64]
+CHUNK = 250  # runs that one task makes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """One pair of neighbours: what was claimed and what was found."""
+
+    neighbours: str
+    noise: float  # times the claimed noise
+    claimed: float
+    delta: float
+    finding: AuditFinding
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.finding.epsilon > self.claimed
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult:
+    """An audit of one method: as it is, and with half its noise."""
+
+    method: str
+    settings: Mapping[str, Any]
+    as_it_is: tuple[Audited, ...]
+    half_the_noise: tuple[Audited, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether no pair refutes the claim."""
+        return not any(audited.is_flagged for audited in self.as_it_is)
+
+    @property
+    def has_power(self) -> bool:
+        """Whether half the noise would have been noticed."""
+        return any(audited.is_flagged for audited in self.half_the_noise)
+
+    @property
+    def epsilon(self) -> float:
+        """The largest lower bound found for the method as it is."""
+        return max(audited.finding.epsilon for audited in self.as_it_is)
+
+    @property
+    def epsilon_at_half(self) -> float:
+        """The largest lower bound found with half the noise; not a number if that was not run."""
+        return max((audited.finding.epsilon for audited in self.half_the_noise), default=math.nan)
+
+
+def audit(
+    method: Method,
+    *,
+    runs: int = 2000,
+    confidence: float = 0.999,
+    power: bool = True,
+    processes: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> AuditResult:
+    """Audit `method` at the epsilon it states, on each pair of its worst neighbours; `runs` of each neighbour.
+
+    With several pairs, each is tested at a higher confidence, so that `confidence` holds for the whole. `processes` is
+    how many are used, all cores by default; 0 runs in this one.
+    """
+    if not math.isfinite(getattr(method, "epsilon", math.inf)):
+        raise SettingError(f"{method.name} states no epsilon that could be audited; give a finite one")
+    pairs = neighbours_of(method)
+    if not pairs:
+        raise SettingError(f"{method.name} names no neighbours to be audited on")
+    noises = (1.0, 0.5) if power else (1.0,)
+    cases = [(pair, noise) for noise in noises for pair in range(len(pairs))]
+    outcomes = _collect(method, cases, runs, processes, on_progress)
+    each = 1 - (1 - confidence) / len(pairs)
+    audited: dict[float, list[Audited]] = {noise: [] for noise in noises}
+    for (pair, noise), (first, second) in zip(cases, outcomes, strict=True):
+        claimed = _prepared(method, pairs[pair], 1.0)
+        delta = claimed.promise.settled_delta
+        finding = audit_outcomes(first, second, delta=delta, confidence=each)
+        entry = Audited(
+            neighbours=pairs[pair].label,
+            noise=noise,
+            claimed=pairs[pair].claimed or claimed.get_params()["epsilon"],
+            delta=delta,
+            finding=finding,
+        )
+        audited[noise].append(entry)
+    return AuditResult(
+        method=method.name,
+        settings=method.get_params(),
+        as_it_is=tuple(audited[1.0]),
+        half_the_noise=tuple(audited.get(0.5, ())),
+    )
+
+
+def neighbours_of(method: Method) -> list[Neighbours]:
+    """The pairs on which the method is audited, as its calibration asks."""
+    kind = type(method)
+    return kind.printed_neighbours() if getattr(method, "calibration", None) == "paper" else kind.worst_neighbours()
+
+
+def _prepared(method: Method, pair: Neighbours, noise: float) -> Method:
+    settings = method.get_params() | dict(pair.settings)
+    prepared = type(method)(**settings)
+    return prepared if noise == 1.0 else prepared.at_noise(noise)
+
+
+def _collect(
+    method: Method,
+    cases: list[tuple[int, float]],
+    runs: int,
+    processes: int | None,
+    on_progress: Callable[[int, int], None] | None,
+) -> list[tuple[Floats, Floats]]:
+    """The outcomes of all cases, made in chunks over several processes."""
+    sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
+    tasks = [(case, side, size) for case in range(len(cases)) for side in (0, 1) for size in sizes]
+    found: dict[tuple[int, int], list[Floats]] = {(case, side): [] for case in range(len(cases)) for side in (0, 1)}
+    done = 0
+
+    def keep(case: int, side: int, outcomes: Floats) -> None:
+        nonlocal done
+        found[case, side].append(outcomes)
+        done += len(outcomes)
+        if on_progress is not None:
+            on_progress(done, 2 * runs * len(cases))
+
+    arguments = [(type(method), method.get_params(), *cases[case], side, size) for case, side, size in tasks]
+    if processes == 0:
+        for (case, side, _), task in zip(tasks, arguments, strict=True):
+            keep(case, side, _outcomes(*task))
+    else:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context) as pool:
+            waiting = {pool.submit(_outcomes, *task): tasks[i] for i, task in enumerate(arguments)}
+            for future in as_completed(waiting):
+                keep(*waiting[future][:2], future.result())
+    return [(np.concatenate(found[case, 0]), np.concatenate(found[case, 1])) for case in range(len(cases))]
+
+
+def _outcomes(kind: type[Method], settings: dict[str, Any], pair: int, noise: float, side: int, runs: int) -> Floats:
+    """What an attacker sees of `runs` runs on one side of a pair, a run a row."""
+    neighbours = neighbours_of(kind(**settings))[pair]
+    method = _prepared(kind(**settings), neighbours, noise)
+    tables = neighbours.first if side == 0 else neighbours.second
+    parties = Federation.from_tables(tables, policy=Policy(not_private=[kind.name]))
+    rows = []
+    for _ in range(runs):
+        seen: list[Opened] = []
+        parties.witness = seen
+        method.fit(parties)
+        rows.append([neighbours.score(method, seen)] if neighbours.score is not None else numbers(seen))
+    return np.array(rows, dtype=np.float64)
+
+
+def numbers(opened: list[Opened]) -> list[float]:
+    """Everything that was opened, as one list of numbers."""
+    flat: list[float] = []
+    for item in opened:
+        values = [item] if isinstance(item, np.ndarray) else [item[key] for key in sorted(item)]
+        for value in values:
+            if isinstance(value, np.ndarray):
+                flat += [float(x) for x in value.ravel()]
+            elif isinstance(value, int | float):
+                flat.append(float(value))
+    return flat

@@ -1,0 +1,174 @@
+"""The other commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tacit.methods import METHODS
+from tacit.studies import Study
+
+from ..conftest import STUDY, Outcome, frame, parties
+
+Run = Callable[..., Outcome]
+
+
+def test_demo_gives_a_table_and_a_page(run: Run, tmp_path: Path) -> None:
+    done = run("demo", "--out", tmp_path / "demo")
+    assert done.status == 0
+    for label in ("pooled", "north alone", "south alone", "west alone", "averaging, epsilon 1"):
+        assert label in done.out
+    page = (tmp_path / "demo" / "report.html").read_text()
+    HTMLParser().feed(page)
+    assert "<svg" in page
+    assert "NOT PRIVATE" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    results = json.loads((tmp_path / "demo" / "report.json").read_text())
+    assert results["pooled (data shared)"]["metrics"]["accuracy"] > 0.9
+    assert results["averaging, epsilon 1"]["is_private"] is True
+
+
+def test_a_bad_epsilon_stops_the_demo_before_it_writes(run: Run, tmp_path: Path) -> None:
+    done = run("demo", "--out", tmp_path / "demo", "--epsilon", "-2")
+    assert (done.status, done.out) == (2, "")
+    assert "epsilon = -2.0" in done.err
+    assert not (tmp_path / "demo").exists()
+
+
+def test_an_out_folder_that_cannot_be_made_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("demo", "--out", tmp_path / "file" / "demo")
+    assert done.status == 2
+    assert "cannot be used as a folder" in done.err
+
+
+def test_methods_lists_every_method_with_promise_trust_and_cost(run: Run) -> None:
+    done = run("methods")
+    assert done.status == 0
+    assert all(name in done.out for name in METHODS)
+    assert run("methods", "--json").json.keys() == METHODS.keys()
+
+
+def test_plan_tells_what_would_be_spent_and_revealed_without_data(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    done = run("plan", path)
+    assert done.status == 0
+    assert "Who recovers?" in done.out
+    assert "by at most a factor of 2.72" in done.out
+    assert "Revealed" in done.out
+    path.write_text(STUDY.replace("epsilon = 1.0", "epsilon = 1.0\ndelta = 0"))
+    told = run("plan", path, "--epsilon", "0.5", "--json").json
+    assert told["event"] == {"kind": "pure", "epsilon": 0.5}
+    assert told["columns"] == ["age", "ward=b", "ward=c", "treated"]
+    assert run("plan", path, "--method", "pooled", "--json").json["guarantee"] is None
+
+
+def test_plan_forecasts_the_run(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    sizes = ("--records", "a=400", "--records", "b=300", "--epsilons", "0.001,3")
+    done = run("plan", path, *sizes, "--out", tmp_path / "out")
+    assert done.status == 0, done.err
+    assert "lost to noise" in done.out
+    assert "no better than always answering the commonest class" in done.out  # at epsilon 0.001
+    assert (tmp_path / "out" / "forecast.svg").read_text().startswith("<svg")
+    told = json.loads((tmp_path / "out" / "forecast.json").read_text())
+    assert [f["epsilon"] for f in told["forecasts"]] == [0.001, 1.0, 3.0]
+    assert run("plan", path, *sizes, "--json").json["forecast"]["forecasts"][0]["rounds"] == 1
+    for wrong in ("a", "a=0", "a=x", "=3"):
+        refused = run("plan", path, "--records", wrong)
+        assert refused.status == 2
+        assert f"--records {wrong!r} must read NAME=N" in refused.err
+    assert "names 'a' twice" in run("plan", path, "--records", "a=1", "--records", "a=2").err
+
+
+def test_a_draft_needs_a_human_and_then_is_a_study(run: Run, tmp_path: Path) -> None:
+    frame(30, 0).to_csv(tmp_path / "public.csv", index=False)
+    done = run("study", "new", "--from", tmp_path / "public.csv", "--out", tmp_path / "draft.toml")
+    assert done.status == 0
+    unfilled = run("plan", tmp_path / "draft.toml")
+    assert unfilled.status == 2
+    assert "age" in unfilled.err
+    text = (tmp_path / "draft.toml").read_text()
+    filled = text.replace("# low = ?  ", "low = 0 #").replace("# high = ?  ", "high = 120 #")
+    filled = filled.replace('# purpose = "?"', 'purpose = "why"')
+    assert Study.parse(filled, known_methods=METHODS).schema.target.name == "recovered"
+    again = run("study", "new", "--from", tmp_path / "public.csv", "--out", tmp_path / "draft.toml")
+    assert again.status == 2
+    assert "exists and is not written over" in again.err
+
+
+def test_data_list_and_show_and_an_unknown_name(run: Run, tmp_path: Path) -> None:
+    assert "heart_disease" in run("data", "list").out
+    assert "hospital" in run("data", "show", "heart_disease").out
+    done = run("data", "get", "heart_diseas", "--out", tmp_path)
+    assert done.status == 2
+    assert "heart_disease" in done.err
+
+
+def test_compare_gives_a_table_json_and_plots(run: Run, trial: Path) -> None:
+    arguments = ["compare", trial / "study.toml", *parties(trial), "--test", trial / "test.csv"]
+    chosen = ["--methods", "pooled,averaging", "--epsilons", "1,10", "--repeats", "3"]
+    done = run(*arguments, *chosen, "--out", trial / "cmp")
+    assert done.status == 0
+    assert "averaging" in done.out
+    assert "+-" in done.out
+    written = json.loads((trial / "cmp" / "comparison.json").read_text())
+    assert [(cell["method"], cell["epsilon"], cell["repeats"]) for cell in written["cells"]] == [
+        ("pooled", None, 1),
+        ("averaging", 1.0, 3),
+        ("averaging", 10.0, 3),
+    ]
+    assert all((trial / "cmp" / name).read_text().startswith("<svg") for name in ("accuracy.svg", "log_loss.svg"))
+    assert run(*arguments, *chosen, "--json").json["majority_rate"] > 0.4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilons", "0.1,much"], "'much' is not a number"),
+        (["--epsilons", ","], "names none"),
+        (["--epsilons", "0"], "epsilon = 0.0"),
+        (["--methods", "averagin"], "did you mean 'averaging'"),
+        (["--repeats", "1"], "no error bars"),
+    ],
+)
+def test_a_bad_comparison_is_one_line(run: Run, trial: Path, arguments: list[str], message: str) -> None:
+    done = run("compare", trial / "study.toml", *parties(trial), "--test", trial / "test.csv", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_audit_tells_a_bound_and_its_power(run: Run, tmp_path: Path) -> None:
+    done = run("audit", "averaging", "--runs", "60", "--out", tmp_path)
+    assert done.status == 0
+    assert "epsilon >=" in done.out
+    assert "half the noise" in done.out
+    assert (tmp_path / "audit.svg").read_text().startswith("<svg")
+    assert json.loads((tmp_path / "audit.json").read_text())["method"] == "averaging"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["averagin"], "did you mean 'averaging'"),
+        (["pooled"], "pooled has no epsilon to audit"),
+        (["averaging", "--runs", "3"], "too few"),
+        (["averaging", "--epsilon", "inf"], "no epsilon that could be audited"),
+    ],
+)
+def test_an_audit_that_cannot_be_made_says_why(run: Run, arguments: list[str], message: str) -> None:
+    done = run("audit", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_an_unknown_reproduction_is_named(run: Run) -> None:
+    done = run("reproduce", "patak")
+    assert (done.status, done.out) == (2, "")
+    assert "did you mean 'pathak'" in done.err

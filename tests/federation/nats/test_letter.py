@@ -1,0 +1,121 @@
+"""Letters: what is believed, and what is not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import wire
+from tacit.errors import WireError
+from tacit.federation.member.identity import Identity
+from tacit.federation.nats import letter as letters
+from tacit.federation.nats.letter import Freshness, Letter, read_letter, signed, write_letter
+
+COORDINATOR = Identity("coordinator", "coordinator", b"c" * 32)
+NORTH = Identity("north", "party", b"n" * 32)
+
+
+def ask(body: bytes = b"what?", **changes: object) -> Letter:
+    facts = {"study": "d" * 64, "run": "r", "round": 3, "about": "q"}
+    return replace(write_letter(COORDINATOR, kind="ask", recipient="north", body=body, **facts), **changes)  # type: ignore[arg-type]
+
+
+def read(frame: bytes, recipient: str = "north") -> Letter:
+    return read_letter(frame, sender=COORDINATOR.member, recipient=recipient, kinds=("ask",))
+
+
+def test_a_letter_arrives_as_it_was_written() -> None:
+    letter = ask()
+    assert read(signed(letter, COORDINATOR)) == letter
+    assert ask().nonce != letter.nonce
+
+
+def test_only_the_pinned_key_signs() -> None:
+    with pytest.raises(WireError, match="in the name of 'coordinator' is not signed by it"):
+        read(signed(ask(), NORTH))
+
+
+@given(position=st.integers(0, 10**6), flip=st.integers(1, 255))
+def test_one_changed_byte_anywhere_is_not_believed(position: int, flip: int) -> None:
+    frame = bytearray(signed(ask(), COORDINATOR))
+    frame[position % len(frame)] ^= flip
+    with pytest.raises(WireError, match=r"\w"):
+        read(bytes(frame))
+
+
+@given(st.binary(max_size=300))
+def test_garbage_is_no_letter(garbage: bytes) -> None:
+    with pytest.raises(WireError, match=r"\w"):
+        read(garbage)
+
+
+def test_a_letter_is_for_its_recipient_alone() -> None:
+    with pytest.raises(WireError, match="to 'north' was delivered to 'south'"):
+        read(signed(ask(), COORDINATOR), recipient="south")
+
+
+def test_a_letter_of_one_kind_is_never_taken_for_another() -> None:
+    with pytest.raises(WireError, match="kind 'study' came where one of ask"):
+        read(signed(ask(kind="study"), COORDINATOR))
+
+
+def test_a_letter_cannot_name_another_sender() -> None:
+    with pytest.raises(WireError, match="a letter of 'south'"):
+        read(signed(ask(sender="south"), COORDINATOR))
+
+
+def test_a_letter_with_more_or_less_in_it_is_none() -> None:
+    for form in ({**vars(ask()), "more": 1}, {k: v for k, v in vars(ask()).items() if k != "time"}, {}):
+        text = wire.encode(form)
+        frame = wire.encode({"letter": text, "signature": COORDINATOR.sign(letters._DOMAIN + text)})
+        with pytest.raises(WireError, match=r"no Letter: ('more' is none of its fields|it lacks the field)"):
+            read(frame)
+
+
+def test_a_signature_of_a_server_challenge_signs_no_letter() -> None:
+    """The connection's key signs whatever the server sends; it is another key."""
+    import nkeys  # type: ignore[import-untyped]
+
+    text = wire.encode(vars(ask()))
+    pair = nkeys.from_seed(bytearray(COORDINATOR.nkey_seed.encode()))
+    frame = wire.encode({"letter": text, "signature": pair.sign(letters._DOMAIN + text)})
+    with pytest.raises(WireError, match="not signed by it"):
+        read(frame)
+
+
+def test_a_letter_that_is_too_long_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "MAX_LETTER", 1000)
+    with pytest.raises(WireError, match="over the limit of 1,000; ask for less"):
+        signed(ask(b"x" * 1000), COORDINATOR)
+
+
+def test_a_replayed_letter_is_believed_once() -> None:
+    fresh = Freshness()
+    letter = ask()
+    fresh.check(letter)
+    with pytest.raises(WireError, match="came twice"):
+        fresh.check(letter)
+    fresh.check(ask())
+
+
+@pytest.mark.parametrize(("shift", "word"), [(-121.0, "behind"), (180.0, "ahead of"), (float("nan"), "behind")])
+def test_clocks_may_differ_by_two_minutes(shift: float, word: str) -> None:
+    with pytest.raises(WireError, match=f"{word} this clock, over the limit of 120 s; set both clocks"):
+        Freshness().check(ask(time=time.time() + shift))
+    Freshness().check(ask(time=time.time() + 100))
+
+
+def test_memory_of_nonces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Freshness(max_skew=10.0, most=5)
+    for _ in range(5):
+        fresh.check(ask())
+    with pytest.raises(WireError, match="5 letters came within"):
+        fresh.check(ask())
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 21)
+    fresh.check(ask(time=now + 21))
+    assert len(fresh._seen) == 1
