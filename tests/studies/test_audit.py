@@ -14,7 +14,7 @@ from tacit.studies.audit import audit
 
 SOUND: list[tuple[str, dict[str, Any]]] = [
     ("private-newton", {"delta": 0.1}),
-    ("curator-averaging", {"key_bits": 512}),
+    ("curator-averaging", {"delta": 0, "key_bits": 512}),
     ("averaging", {"delta": 0}),
     ("averaging", {"delta": 0.1}),
     ("objective-perturbation", {"delta": 0}),
@@ -22,7 +22,7 @@ SOUND: list[tuple[str, dict[str, Any]]] = [
     ("functional-mechanism", {"delta": 0.1}),
     ("noisy-descent", {"delta": 0.1}),
     ("ensemble", {"delta": 0}),
-    ("hypothesis-transfer", {}),
+    ("hypothesis-transfer", {"delta": 0}),
     ("ternary-descent", {"delta": 0.1}),
 ]
 PRINTED = [("objective-perturbation", {}), ("noisy-descent", {"delta": 0.1}), ("ternary-descent", {"delta": 0.1})]

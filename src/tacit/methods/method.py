@@ -89,8 +89,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         n_features_in_: how many features the schema has.
         feature_names_in_: their names, if they were given any.
         schema_: the public facts about the columns.
-        guarantee_: what the run promises.
-        delta_: its delta, as the number of records settled it.
+        guarantee_, delta_: what the run promises; its delta, as the number of records settled it.
         n_rounds_: how many rounds the run took.
         facts_: the run in plain facts, for reports.
         metrics_: what `evaluate` measured, by label.
@@ -211,7 +210,9 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             self.intercept_: Floats = learned.intercept
         self.n_rounds_: int = run.traffic.rounds
         promised = self.guarantee
-        self.guarantee_: Guarantee = replace(promised, delta=self.delta_) if promised.delta else promised
+        if promised.delta > self.delta_:  # told for the rule's largest delta; the noise was sized for what was asked
+            promised = replace(promised, epsilon=max(promised.epsilon, self.promise.epsilon), delta=self.delta_)
+        self.guarantee_: Guarantee = promised
         self.metrics_: dict[str, Metrics] = {}
         self.facts_: RunFacts = self._facts(run, learned, before, time.perf_counter() - started)
         return self

@@ -131,8 +131,9 @@ class TernaryDescent(Method):
     def event(self) -> Event:
         """What one run costs each record at most, however many parties take turns; needs no data.
 
-        By default each is asked 100 (30) times. Of a given number of rounds this is the cost to one who is asked once:
-        whoever is asked more often gets more noise for the same epsilon, and costs no more under replace-one.
+        By default each is asked 100 (30) times. Of a given number of rounds this is the cost to one who is asked once.
+        Whoever is asked more often gets more noise for the same epsilon. Under replace-one that has cost no more in
+        every case tried; where it did, a party's ledger would still count what it gives, and refuse sooner.
         """
         promise, rounds = self.promise.settled(), self._rounds(1) if self.rounds is None else 1
         noise = noise_of(promise, mechanism=self.mechanism, batch=self._batch, rounds=rounds)
