@@ -56,6 +56,7 @@ from tacit.federation.step import step
 from tacit.privacy.event import Pure
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
+from tacit.secure.bound import NormBound
 
 N_NUMBERS = 100
 N_WORKERS = 4
@@ -74,7 +75,9 @@ class Number:
 
 @step("benchmark/addend", version=1, plan=Plan, values=Number)
 def addend(table: Table, plan: Plan, given: Number, *, rng: Rng) -> Sealed:
-    return Sealed(np.full(N_NUMBERS, given.number, dtype=np.int64), Pure(epsilon=1e-6), plan.cohort.n_parties)
+    numbers = np.full(N_NUMBERS, given.number, dtype=np.int64)
+    bound = (NormBound(size=N_NUMBERS, norm=1 << 40),)
+    return Sealed(numbers, Pure(epsilon=1e-6), plan.cohort.n_parties, bound)
 
 
 AGREEMENT = Agreement(study="benchmark", method=OneStep(addend), digest="benchmark")
@@ -102,7 +105,7 @@ class Handler:
             self._guard.begin(letter.run, AGREEMENT, group)
             return LetterReply(kind=BEGIN, body=b"")
         keys = accepted_keys(self._guard.group_of(letter.run), self._keys)
-        bond = Bond(sum_group=keys, sign=self._folder.identity.sign)
+        bond = Bond(sum_group=keys, sign=self._folder.identity.sign, nodes=())
         seals = self._folder.pinned.seal_keys
         return LetterReply(kind=ANSWER, body=self._guard.answer(letter.body, AGREEMENT, seals, bond))
 

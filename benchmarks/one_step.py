@@ -9,6 +9,7 @@ from tacit.federation.agreement import Ask, Terms
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.step import Step
 from tacit.methods.cohort import Cohort
+from tacit.privacy.event import Pure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class OneStep:
-    """Asks `step` without end."""
+    """Asks `step` without end; each answer costs epsilon 1e-6."""
 
     step: Step
     name: str = "benchmark"
@@ -27,4 +28,4 @@ class OneStep:
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         plan = Plan(cohort=Cohort.of(schema, group, colluders=None))
-        return Terms(plan=plan, course=(Ask(step=self.step, times=10**9),))
+        return Terms(plan=plan, course=(Ask(step=self.step, times=10**9, event=Pure(epsilon=1e-6)),))

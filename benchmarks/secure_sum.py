@@ -17,7 +17,7 @@ from tacit.secure.center.center import MessageCenter
 from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.center.process import ProcessCenter
 from tacit.secure.envelope import Label, seal
-from tacit.secure.share import Floats
+from tacit.secure.ring import Floats
 
 RNG = Rng.system()
 

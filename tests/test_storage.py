@@ -56,11 +56,11 @@ def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
     database.close()
 
 
-def test_the_mode_of_a_database_that_is_there_stays(tmp_path: Path) -> None:
+def test_a_database_that_others_may_read_is_shut_to_them(tmp_path: Path) -> None:
     opened(tmp_path / "notes.db").close()
     (tmp_path / "notes.db").chmod(0o640)
     opened(tmp_path / "notes.db").close()
-    assert mode_of(tmp_path / "notes.db") == 0o640
+    assert mode_of(tmp_path / "notes.db") == 0o600
 
 
 @pytest.mark.parametrize("path", [None, ":memory:"])

@@ -71,7 +71,7 @@ say "the message server is up"
 join_center() { "$tacit" center init --invite "$1.invite" --folder "$1" >"$1.init" 2>&1; }
 "$tacit" coordinator invite "${nodes[@]}" --center >>setup.log 2>&1
 each join_center "${nodes[@]}"
-for node in "${nodes[@]}"; do serve "$node" center serve --folder "$node"; done
+for node in "${nodes[@]}"; do serve "$node" center serve --folder "$node"; done # which asks before it believes a party
 say "three center nodes have joined"
 
 # 3. Four hospitals join with keys of their own. Each allows PrivLogit, which no epsilon bounds, by name.
@@ -84,26 +84,44 @@ wait "$getting"
 each join_party "${hospitals[@]}"
 for hospital in "${hospitals[@]}"; do serve "$hospital" party serve --folder "$hospital"; done
 has '"serving"' "${nodes[@]/%/.log}" "${hospitals[@]/%/.log}"
-has nkey "${hospitals[@]/%//members.json}"
-say "four hospitals have joined and know each other"
+for name in "${hospitals[@]}"; do has "\"$name\"" "${hospitals[@]/%//members.json}" "${nodes[@]/%//members.json}"; done
+say "four hospitals have joined and are told of each other"
 
-# 4. They read what they are asked and opt in: to the study, and to being added up with each other.
+# 4. Each calls the others and the nodes by telephone and reads out its own fingerprint. They compare and accept.
+told() { echo "$1=$(sed -n "s/^party  *$1  *//p" "$1.init")"; }
+accept() { # accept NAME: NAME accepts the hospitals, but not itself
+    local role=party hospital marks=()
+    [[ $1 == node-* ]] && role=center
+    for hospital in "${hospitals[@]}"; do [ "$hospital" = "$1" ] || marks+=("$(told "$hospital")"); done
+    "$tacit" "$role" accept "${marks[@]}" --folder "$1" >"$1.accepted"
+}
+each accept "${hospitals[@]}" "${nodes[@]}"
+say "all have compared fingerprints and accepted each other"
+
+# 5. They read what they are asked and opt in: to the study with the digest that they read, with those whom they accepted.
 study() { # study METHOD PRIVACY: the heart study with another method
     sed -e "s/^name = \"heart\"/name = \"heart-$1\"/" -e "s/^name = \"averaging\"/name = \"$1\"/" \
         ${2:+-e '/^\[privacy\]/,/^$/d'} "$here/../heart/study.toml" >"$1.toml"
 }
 study privlogit none
 study private-newton
-opt_in() { "$tacit" party opt-in privlogit.toml private-newton.toml --folder "$1" >"$1.consent"; }
+opt_in() {
+    local study digests=()
+    for study in privlogit private-newton; do
+        "$tacit" party show "$study.toml" --folder "$1" >"$1-$study.read"
+        digests+=(--digest "$(sed -n 's/^ *Digest *//p' "$1-$study.read")")
+    done
+    "$tacit" party opt-in privlogit.toml private-newton.toml "${digests[@]}" --folder "$1" >"$1.consent"
+}
 each opt_in "${hospitals[@]}"
 say "all have opted in"
 
-# 5. The studies.
+# 6. The studies.
 for method in privlogit private-newton; do
     "$tacit" run "$method.toml" --out "results-$method" >/dev/null 2>"results-$method.log"
     say "$method is finished: $folder/results-$method/report.html"
 done
 
-# 6. The same in one process.
+# 7. The same in one process.
 "$python" "$here/compare.py" .
 say "done"

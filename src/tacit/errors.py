@@ -17,6 +17,7 @@
         |-- SingularCurvature   the optimum is not unique: features are collinear
         |-- WireError           a message that is not one of ours
         |-- CenterError         shares that do not open to what was declared
+        |   `-- AddendRefused   parties' shares that are not what they declared; it names the parties
         `-- LogTampered         a party's log does not match its own hashes
 
 Every message names the thing, its value and the way out. No message contains or depends on a record, but for the
@@ -24,6 +25,8 @@ counts that a `DataError` tells a party about its own file.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class TacitError(Exception):
@@ -88,6 +91,18 @@ class WireError(RunError):
 
 class CenterError(RunError):
     """Shares that do not open to what was declared."""
+
+
+class AddendRefused(CenterError):
+    """Parties' shares that are not what they declared.
+
+    Attributes:
+        parties: their names, and what is wrong with each.
+    """
+
+    def __init__(self, parties: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"party {name!r}: {why}" for name, why in parties.items()))
+        self.parties = dict(parties)
 
 
 class LogTampered(RunError):

@@ -1,6 +1,12 @@
 """The only source of chance.
 
-`Rng.system()` reads the operating system's cryptographic generator and is the only one that protects anybody.
+`Rng.system()` reads the operating system's cryptographic generator and is the only one that protects anybody. Each draw
+goes to the system anew, and nothing drawn is kept for later. So a snapshot of the machine's memory, run twice, holds no
+noise of a release that is still to come. (What the kernel itself does after a snapshot is the kernel's affair: Linux
+reseeds its generator when the hypervisor tells of it, by VMGENID.)
+
+A pool would save little: small draws cost no more without one, and large ones only somewhat more.
+
 `Rng.seeded(seed)` repeats itself, for tests and simulations; a report of a run that used it says NOT PRIVATE (seeded).
 """
 
@@ -17,14 +23,15 @@ from numpy.typing import NDArray
 
 from tacit.errors import SettingError
 
-_BLOCK = 1 << 16  # bytes fetched at once; larger requests are served whole
+_BLOCK = 1 << 16  # bytes of a seeded stream that are computed at once
 
 
 class Rng:
     """A stream of independent uniform bits, and exact uniform draws made from it.
 
     Guarantees:
-        A system source hands no bit out twice: not to two threads, not on both sides of a fork, not to a copy of it.
+        A system source hands no bit out twice: not to two threads, not on both sides of a fork, not to a copy of it or
+        of the whole process. It has no state.
         `below` and `permutation` are exactly uniform if the bits are.
     """
 
@@ -33,10 +40,10 @@ class Rng:
         self._key = key
         self._pid = 0
         self._lock = threading.Lock()
-        self._buffer = b""
+        self._buffer = b""  # this and what follows: of a seeded stream only
         self._used = 0  # bytes of the buffer that are gone
         self._position = 0  # bytes handed out so far
-        self._next_block = 0  # of the seeded stream
+        self._next_block = 0
         self._start_afresh(position=0)
 
     @classmethod
@@ -66,13 +73,15 @@ class Rng:
 
     def bytes(self, n: int) -> builtins.bytes:
         """The next `n` bytes."""
-        if os.getpid() != self._pid:  # a forked copy holds its parent's buffer, and perhaps a lock nobody will release
+        if self._key is None:
+            return os.urandom(n)
+        if os.getpid() != self._pid:  # a forked copy may hold a lock that nobody will release
             self._start_afresh(position=self._position)
         with self._lock:
             self._position += n
             while len(self._buffer) - self._used < n:
                 missing = n - (len(self._buffer) - self._used)
-                self._buffer = self._buffer[self._used :] + self._fetch(missing)
+                self._buffer = self._buffer[self._used :] + self._fetch(self._key, missing)
                 self._used = 0
             taken = self._buffer[self._used : self._used + n]
             self._used += n
@@ -129,15 +138,13 @@ class Rng:
         self._position = position
         self._next_block = position // _BLOCK
         if self._key is not None and position % _BLOCK:
-            self._buffer = self._fetch(1)[position % _BLOCK :]
+            self._buffer = self._fetch(self._key, 1)[position % _BLOCK :]
 
-    def _fetch(self, n: int) -> builtins.bytes:
-        """At least `n` further bytes."""
-        if self._key is None:
-            return os.urandom(max(n, _BLOCK))
+    def _fetch(self, key: builtins.bytes, n: int) -> builtins.bytes:
+        """At least `n` further bytes of the seeded stream."""
         first, self._next_block = self._next_block, self._next_block + -(-n // _BLOCK)
         blocks = range(first, self._next_block)
-        return b"".join(hashlib.shake_256(self._key + i.to_bytes(8, "big")).digest(_BLOCK) for i in blocks)
+        return b"".join(hashlib.shake_256(key + i.to_bytes(8, "big")).digest(_BLOCK) for i in blocks)
 
 
 def _resume(key: bytes, position: int) -> Rng:

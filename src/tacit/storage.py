@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -127,12 +128,41 @@ def write_secret(path: Path, content: str | bytes) -> None:
         raise _unwritable(path, error) from error
 
 
+def make_private_folder(folder: Path) -> Path:
+    """The folder, made if it is not there; only its owner may look into it, or read the files in it.
+
+    That holds of a folder that was there before, too: another program may have made it for everybody's eyes.
+
+    Raises:
+        SettingError: if it cannot be made, or belongs to somebody else.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for path in (folder, *folder.iterdir()):
+            _shut(path)
+    except OSError as error:
+        raise SettingError(
+            f"{folder} cannot be used as a folder for one's own eyes ({error.strerror}); name another one"
+        ) from error
+    return folder
+
+
+def _shut(path: Path) -> None:
+    """Take every right to a file or folder from all but its owner."""
+    with suppress(FileNotFoundError):  # a temporary file that is gone
+        mode = path.lstat().st_mode
+        if mode & 0o077 and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            path.chmod(stat.S_IMODE(mode) & 0o700)
+
+
 def _make_private(file: str) -> None:
-    """Make a new database's file before SQLite does, which would let others read it."""
+    """Make a new database's file before SQLite does, which would let others read it; shut one that is open to them."""
     if file == _MEMORY:
         return
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
+    for ending in ("", "-wal", "-shm"):
+        _shut(Path(file + ending))
 
 
 def _prepare(database: Database, file: str, schema: str, version: int, upgrades: Mapping[int, str]) -> None:

@@ -2,7 +2,11 @@
 
 A message is one value: None, bool, int (64 bit), float, str, bytes, list, dict with str keys, or a numpy array of a
 listed type. Every value has exactly one encoding (keys are sorted, floats keep their bits), so a message's digest
-names its content. The reader checks every length against what is there before it allocates.
+names its content.
+
+The reader checks every length against what is there before it allocates, and reads no more than `MAX_VALUES` values: an
+array is one, and so is each key of a dict. So a message costs time linear in its bytes, and memory of a small multiple
+of them: the least encoding of a value has 1 byte in a list and 5 otherwise, and no value takes more than 300 in memory.
 
     N | T | F          None, True, False
     I + 8 bytes        a signed integer, little-endian
@@ -30,6 +34,7 @@ Value = None | bool | int | float | str | bytes | list["Value"] | tuple["Value",
 
 MAX_DEPTH = 16
 MAX_BYTES = 1 << 31
+MAX_VALUES = 1 << 18
 _MAX_NDIM = 4
 _DTYPES = {b"d": "<f8", b"q": "<i8", b"Q": "<u8", b"B": "|u1", b"?": "|b1"}
 _CODES = {np.dtype(name): code for code, name in _DTYPES.items()}
@@ -39,6 +44,10 @@ def encode(value: Value) -> bytes:
     """The one encoding of `value`; a `WireError` names a type that has none."""
     parts: list[bytes] = []
     _encode(value, parts, depth=0)
+    if len(parts) > MAX_VALUES:
+        raise WireError(
+            f"a message of {len(parts):,} values is over the limit of {MAX_VALUES:,}; send numbers as an array"
+        )
     return b"".join(parts)
 
 
@@ -113,6 +122,7 @@ class _Reader:
     def __init__(self, message: bytes) -> None:
         self.message = message
         self.at = 0
+        self.n_values = 0
 
     def take(self, n_bytes: int) -> bytes:
         if n_bytes > len(self.message) - self.at:
@@ -127,6 +137,9 @@ class _Reader:
     def value(self, depth: int) -> Value:
         if depth > MAX_DEPTH:
             raise WireError(f"a message may nest {MAX_DEPTH} levels deep, no more")
+        self.n_values += 1
+        if self.n_values > MAX_VALUES:
+            raise WireError(f"a message of more than {MAX_VALUES:,} values is over the limit; send numbers as an array")
         match self.take(1):
             case b"N":
                 return None
@@ -155,6 +168,8 @@ class _Reader:
         count = self.number("<I")
         if count > len(self.message) - self.at:  # every item takes at least one byte
             raise WireError(f"the message announces {count} items and ends before them")
+        if self.n_values + count > MAX_VALUES:
+            raise WireError(f"a message of more than {MAX_VALUES:,} values is over the limit; send numbers as an array")
         return count
 
     def text(self) -> str:
@@ -169,6 +184,7 @@ class _Reader:
         for _ in range(self.count()):
             if self.take(1) != b"S":
                 raise WireError("a key is not text")
+            self.n_values += 1
             key = self.text()
             if last is not None and key <= last:
                 raise WireError("the keys of a message are not in ascending order")

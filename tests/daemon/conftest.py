@@ -21,6 +21,7 @@ from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
 from tacit.daemon.party.settings import DataSource, write_party_file
 from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
+from tacit.federation.member.known_members import KnownMembers
 from tacit.federation.nats.server import ServerSettings
 from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
@@ -131,6 +132,7 @@ class Loopback:
         join(Invitation.read(self.root / f"{name}.invite"), self.folder(name))
         if role == "center":
             prepare_engine(self.folder(name), None)
+            KnownMembers(self.folder(name)).believe_all()  # an operator's explicit choice
 
     def add_party(self, name: str, n: int, seed: int) -> None:
         self.invite(name)

@@ -104,6 +104,13 @@ def test_dropouts_that_contradict_the_quorum_are_refused(setting: str, words: st
         Study.parse(STUDY.replace("quorum = 2", f"quorum = 2\n{setting}"))
 
 
+def test_dropouts_without_a_quorum_are_refused() -> None:
+    with pytest.raises(
+        StudyError, match=r"federation\.dropouts = 1 needs a federation\.quorum: without one every party"
+    ):
+        Study.parse(STUDY.replace("quorum = 2", "dropouts = 1"))
+
+
 def test_the_setting_is_part_of_what_is_consented_to_and_no_dropouts_are_not_spoken_of() -> None:
     plain = Study.parse(STUDY)
     assert Study.parse(STUDY.replace("quorum = 2", "quorum = 2\ndropouts = 0")).digest() == plain.digest()

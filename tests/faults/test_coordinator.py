@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from tacit.daemon.coordinator.study_run import offer_of
-from tacit.errors import WireError
+from tacit.errors import QuorumLost, WireError
 from tacit.federation.engine import RunStart
 from tacit.federation.federation import Federation
 from tacit.federation.group import SumGroup
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
-from tacit.federation.member.known_members import KnownMembers, decode_members, encode_members
+from tacit.federation.member.known_members import KnownMembers
+from tacit.federation.member.member_list import MemberList
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.nats.blocking import BlockingConnection
 from tacit.federation.nats.engine import NatsEngine, Wanted, leave_strangers
@@ -159,6 +160,17 @@ def test_a_run_is_with_those_whom_the_owner_accepted_and_with_enough_of_them(fed
     assert put(federation, study, question).startswith("answer")
 
 
+@pytest.mark.usefixtures("patient")
+def test_a_study_without_a_quorum_runs_with_everybody_accepted_or_not_at_all(federation: Loopback) -> None:
+    text = STUDY.replace("quorum = 2\n", "")
+    assert len(run(federation, opted_in(federation, "everybody", text)).model.facts_.parties) == 3
+    study = Study.parse(text.replace('"trial"', '"all-but-one"'))
+    for party in ("north", "south"):
+        federation.consent(party, study)
+    with pytest.raises(QuorumLost, match=r"names no quorum, so all who were accepted take part, and west do not"):
+        run(federation, study, wait=0.0)
+
+
 def test_a_party_that_others_have_not_accepted_is_left_out() -> None:
     everybody = frozenset(("a", "b", "c", "d"))
     cards = dict.fromkeys("abcd")
@@ -209,13 +221,13 @@ def test_a_member_whose_keys_change_is_not_believed(federation: Loopback, tmp_pa
     coordinator = CoordinatorFolder(federation.coordinator)
     members = coordinator.roster.members()
     known = KnownMembers(tmp_path)
-    assert known.learn(decode_members(encode_members(members))) == members
+    assert known.learn(MemberList.decode(coordinator.roster.member_list().encode()).members) == members
     assert known.learn(members) == []
     other = replace(members[-1], letter_key=bytes(32))
     with pytest.raises(WireError, match=f"{other.name!r} is told of with other keys than those pinned"):
         known.learn([other])
-    assert set(KnownMembers(tmp_path).keys()) == set(PARTIES)
+    assert set(KnownMembers(tmp_path).parties()) == set(PARTIES)
     wait_for(lambda: (federation.folder("node-a") / "members.json").exists(), "the node's pins")
     for garbage in (b"", b"{}", b"[1]", b'[{"name": "x"}]'):
         with pytest.raises(WireError, match="does not say who belongs"):
-            decode_members(garbage)
+            MemberList.decode(garbage)

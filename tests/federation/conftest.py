@@ -18,9 +18,10 @@ from tacit.federation.message import Question
 from tacit.federation.reply import Disclosed, Noised, Sealed
 from tacit.federation.step import Step, step
 from tacit.methods.cohort import Cohort
-from tacit.privacy.event import Pure
+from tacit.privacy.event import Event, NotPrivate, Pure
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.rand import Rng
+from tacit.secure.bound import NormBound
 
 SCHEMA = Schema.of_arrays(2, ["0", "1"])
 
@@ -52,7 +53,8 @@ def shifted(table: Table, plan: Plan, shift: Shift, *, rng: Rng) -> Noised:
 @step("test/sum", version=1, plan=Plan)
 def addend(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     noise = discrete_laplace(1 / plan.epsilon, 2, rng=rng)
-    return Sealed(np.array([table.n_records, 1]) + noise, Pure(epsilon=plan.epsilon), plan.n_parties)
+    bound = (NormBound(size=2, norm=10**6),)
+    return Sealed(np.array([table.n_records, 1]) + noise, Pure(epsilon=plan.epsilon), plan.n_parties, bound)
 
 
 @step("test/raw", version=1, plan=Plan)
@@ -75,6 +77,11 @@ def many(tables: list[Table], plan: Plan, *, rngs: list[Rng]) -> list[Noised]:
     return [Noised({"one": 1}, Pure(epsilon=plan.epsilon)) for _ in tables]
 
 
+def event_of(one: Step, plan: Plan) -> Event:
+    """What an answer to a step of this file costs."""
+    return NotPrivate(why="raw data, for a test") if one is raw else Pure(epsilon=plan.epsilon)
+
+
 @dataclass(frozen=True)
 class Probe:
     """A method that asks these steps, in this order, each up to `times`."""
@@ -93,7 +100,9 @@ class Probe:
             epsilon=self.epsilon,
             n_parties=group.n_parties if self.n_parties is None else self.n_parties,
         )
-        return Terms(plan=plan, course=tuple(Ask(step=one, times=self.times) for one in self.steps))
+        return Terms(
+            plan=plan, course=tuple(Ask(step=one, times=self.times, event=event_of(one, plan)) for one in self.steps)
+        )
 
 
 def agreement(*steps: Step, runs: int | None = None, **settings: object) -> Agreement:

@@ -46,7 +46,7 @@ def federation(dropouts: int, lost: set[int], **settings: Any) -> Federation:
 
 @pytest.mark.parametrize(
     "model",
-    [Averaging(epsilon=50.0, l2=1.0), FunctionalMechanism(epsilon=50.0), NoisyDescent(epsilon=50.0, delta=1e-6)],
+    [Averaging(epsilon=50.0, l2=30.0), FunctionalMechanism(epsilon=50.0), NoisyDescent(epsilon=50.0, delta=1e-6)],
 )
 def test_a_round_goes_on_without_a_party_and_the_model_is_that_of_the_others(model: Any) -> None:
     model.fit(federation(1, {1}))

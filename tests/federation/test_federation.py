@@ -59,7 +59,7 @@ def test_what_travels_is_counted(make_parties: Make) -> None:
 
 
 def test_a_resumed_run_gets_the_same_answers_at_no_cost(make_parties: Make) -> None:
-    parties, probe = make_parties(), Probe((count,))
+    parties, probe = make_parties(), Probe((count,), times=1)
     named = Federation(parties.engine, parties.center, run="r")
     first, again = (named.begin(probe).ask(count) for _ in range(2))
     other = parties.begin(probe).ask(count)
@@ -203,7 +203,7 @@ def test_whoever_splits_holds_all_data_so_nothing_is_refused() -> None:
     X, y = np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
     assert Federation.split(X, y, n_parties=2).begin(Probe((raw,))).ask(raw).keys() == {"party1", "party2"}
     for policy in (Policy(), {"party1": Policy.disclosing_everything()}):
-        with pytest.raises(PolicyRefusal, match=r"'party\d': 'm' discloses what no epsilon bounds"):
+        with pytest.raises(PolicyRefusal, match=r"'party\d': 'm' would release what no epsilon bounds"):
             Federation.split(X, y, n_parties=2, policy=policy).begin(Probe((raw,))).ask(raw)
 
 
@@ -224,7 +224,7 @@ def test_files_come_as_a_mapping(tmp_path: Path) -> None:
     parties = Federation.from_files(schema, files, study="s", dropouts=1)
     assert parties.sizes == {"north": 4, "two words": 6}
     assert (parties.study, parties.quorum) == ("s", 1)
-    with pytest.raises(PolicyRefusal, match="discloses what no epsilon bounds"):
+    with pytest.raises(PolicyRefusal, match="would release what no epsilon bounds"):
         parties.begin(Probe((raw,))).ask(raw)
     with pytest.raises(SettingError, match="files is a list; give the parties' names with their paths, as a dict"):
         Federation.from_files(schema, list(files.values()))  # type: ignore[arg-type]

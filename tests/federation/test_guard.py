@@ -26,6 +26,7 @@ from .conftest import Shift, addend, agreement, count, group_of, question, raw, 
 Make = Callable[..., Federation]
 KEYS = EmbeddedCenter().keys
 COUNT = agreement(count)
+ONCE = agreement(count, times=1)
 
 
 def ask(guard: Guard, agreed: Agreement, step: Step, *, run: str = "r", turn: int = 0, values: object = None) -> bytes:
@@ -36,9 +37,9 @@ def ask(guard: Guard, agreed: Agreement, step: Step, *, run: str = "r", turn: in
 
 def test_a_repeated_question_gets_the_identical_answer_and_is_charged_once(make_parties: Make) -> None:
     guard = make_parties().guard("north")
-    first = ask(guard, COUNT, count)
-    message = question(guard, COUNT, count)
-    assert all(guard.answer(message, COUNT, KEYS) == first for _ in range(50))
+    first = ask(guard, ONCE, count)
+    message = question(guard, ONCE, count)
+    assert all(guard.answer(message, ONCE, KEYS) == first for _ in range(50))
     assert guard.ledger.n_releases("north") == 1
     assert guard.spent("s") == pytest.approx(0.1)
     assert [line.decision["decision"] for line in guard.log.lines()][:3] == ["began", "released", "repeated"]
@@ -46,7 +47,7 @@ def test_a_repeated_question_gets_the_identical_answer_and_is_charged_once(make_
 
 def test_another_run_is_another_question_with_fresh_noise_and_another_charge(make_parties: Make) -> None:
     guard = make_parties().guard("north")
-    cheap = agreement(count, epsilon=0.01)
+    cheap = agreement(count, epsilon=0.01, times=1)
     answers = {ask(guard, cheap, count, run=f"r{i}") for i in range(20)}
     assert len({Answer.decode(a).value["count"] for a in answers}) > 10
     assert guard.ledger.n_releases("north") == 20
@@ -65,12 +66,12 @@ def test_the_charge_is_on_disk_before_the_answer_leaves(make_parties: Make, tmp_
 def test_what_a_budget_does_not_allow_leaves_no_trace_but_in_the_log(make_parties: Make) -> None:
     policy = Policy(budget=Budget(epsilon_per_study=0.15))
     guard = make_parties(policy=policy).guard("north")
-    ask(guard, COUNT, count)
+    ask(guard, ONCE, count)
     with pytest.raises(BudgetExceeded, match=r"'north'.*over the limit of 0.15; 0.1 is spent already"):
-        ask(guard, COUNT, count, run="r2")
+        ask(guard, ONCE, count, run="r2")
     assert guard.spent("s") == pytest.approx(0.1)
     assert guard.log.lines()[-1].decision["decision"] == "refused"
-    ask(guard, agreement(count, epsilon=0.05), count, run="r3")
+    ask(guard, agreement(count, epsilon=0.05, times=1), count, run="r3")
 
 
 def test_a_disclosure_is_refused_unless_the_policy_names_the_method(make_parties: Make) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 
 from tacit import Federation, Policy, Schema
@@ -27,7 +28,7 @@ def make_data(n: int = 300, d: int = 4, classes: int = 2, seed: int = 0) -> tupl
     return X, y
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def federation() -> Callable[..., Federation]:
     def make(n: int = 300, d: int = 4, classes: int = 2, seed: int = 0, **settings: Any) -> Federation:
         X, y = make_data(n, d, classes, seed)
@@ -42,6 +43,14 @@ def cohort_of(*sizes: int, d: int = 2, classes: int = 2, colluders: int | None =
     schema = Schema.of_arrays(d, list(range(classes)), norm_bound=1.0)
     group = SumGroup.of({f"p{i}": size for i, size in enumerate(sizes)}, quorum=len(sizes))
     return Cohort.of(schema, group, colluders=colluders, constant=constant)
+
+
+def assert_drawn_from(law: Any, draws: np.ndarray) -> None:
+    """The draws follow the law: in shape (Kolmogorov and Smirnov) and, which few draws tell best, in size."""
+    draws = np.ravel(draws)
+    assert stats.kstest(draws, law.cdf).pvalue > 1e-3
+    second, fourth = law.moment(2), law.moment(4)
+    assert abs(np.mean(draws**2) - second) < 4 * np.sqrt((fourth - second**2) / len(draws))
 
 
 def derived(model: Method, channel: Channel) -> Terms:

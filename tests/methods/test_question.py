@@ -148,7 +148,7 @@ def test_nobody_on_the_line_decides_what_an_answer_costs(federation: Make, name:
     recorder = recorded(parties)
     make(name, settings).fit(parties)
     assert recorder.asked
-    for asked in recorder.asked.values():
+    for asked in {id(asked): asked for asked in recorder.asked.values()}.values():  # the last may be the first
         for question in changed_fields(asked.question):
             assert outcome(recorder, asked, question) is None, question
         for values in changed_form(asked.question.values):

@@ -64,7 +64,7 @@ class Counting:
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         plan = Plan(Cohort.of(schema, group, colluders=None))
-        return Terms(plan=plan, course=(Ask(step=noisy_count, times=10**9),))
+        return Terms(plan=plan, course=(Ask(step=noisy_count, times=10**9, event=Pure(epsilon=1e-6)),))
 
 
 AGREEMENT = Agreement(study="s", method=Counting(), digest="d", runs=1)

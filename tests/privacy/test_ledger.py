@@ -11,22 +11,35 @@ from pathlib import Path
 
 import pytest
 
-from tacit.errors import BudgetExceeded, SettingError
-from tacit.privacy.event import DiscreteGaussian, Event, Free, NotPrivate, Pure, to_json
-from tacit.privacy.ledger import Budget, Ledger, LedgerEntry
+from tacit.errors import BudgetExceeded, NotAgreed, SettingError
+from tacit.privacy.event import DiscreteGaussian, Event, NotPrivate, Pure, to_json
+from tacit.privacy.ledger import Budget, Ledger, LedgerEntry, Reservation, RunEntry, Stage
 
 
-def release(question: str, event: Event, study: str = "s", party: str = "p") -> LedgerEntry:
-    return LedgerEntry(
-        party=party, study=study, run="r", step="s/one", turn=0, question=question, event=event,
-        answer=question.encode(),
+def reserve(
+    ledger: Ledger, run: str, event: Event, *, study: str = "s", budget: Budget | None = None, delta: float = 1e-6
+) -> None:
+    """Begin a run of one release."""
+    entry = RunEntry(account="p", run=run, study=study, agreement="a", group="g")
+    stages = (Stage(step="s/one", event=event, times=1),)
+    ledger.begin_run(entry, b"", Reservation(stages=stages, delta=delta), Budget() if budget is None else budget)
+
+
+def release(ledger: Ledger, run: str, event: Event, question: str = "", study: str = "s") -> None:
+    """Give its answer."""
+    ledger.spend(
+        LedgerEntry(
+            account="p", study=study, run=run, step="s/one", turn=0, question=question or run, event=event,
+            answer=run.encode(),
+        )
     )  # fmt: skip
 
 
-def test_what_is_spent_adds_up_by_study_and_in_all() -> None:
+def test_what_is_reserved_adds_up_by_study_and_in_all() -> None:
     ledger = Ledger()
     for i, study in enumerate(["a", "a", "b"]):
-        ledger.spend(release(f"q{i}", Pure(epsilon=0.5), study), Budget())
+        reserve(ledger, f"r{i}", Pure(epsilon=0.5), study=study)
+        release(ledger, f"r{i}", Pure(epsilon=0.5), study=study)
     assert ledger.epsilon("p", delta=1e-9, study="a") == pytest.approx(1.0)
     assert ledger.epsilon("p", delta=1e-9) == pytest.approx(1.5)
     assert ledger.epsilon("q", delta=1e-9) == 0.0
@@ -35,44 +48,75 @@ def test_what_is_spent_adds_up_by_study_and_in_all() -> None:
 
 
 @pytest.mark.parametrize("limit", ["epsilon_per_study", "epsilon_in_all"])
-def test_what_is_over_the_budget_is_refused_and_nothing_is_charged(limit: str) -> None:
+def test_a_run_that_is_over_the_budget_does_not_begin(limit: str) -> None:
     ledger = Ledger()
     budget = Budget(**{limit: 1.0})
-    ledger.spend(release("q0", Pure(epsilon=0.75)), budget)
+    reserve(ledger, "r0", Pure(epsilon=0.75), budget=budget)
     with pytest.raises(BudgetExceeded, match=r"to 1.25 .* over the limit of 1; 0.75 is spent already"):
-        ledger.spend(release("q1", Pure(epsilon=0.5)), budget)
-    assert ledger.n_releases("p") == 1
-    assert ledger.answer("p", "q1") is None
-    ledger.spend(release("q2", Pure(epsilon=0.25)), budget)  # exactly the rest
+        reserve(ledger, "r1", Pure(epsilon=0.5), budget=budget)
+    assert ledger.run("p", "r1") is None
+    reserve(ledger, "r2", Pure(epsilon=0.25), budget=budget)  # exactly the rest
 
 
 def test_the_budget_of_one_study_does_not_limit_another() -> None:
     ledger = Ledger()
     budget = Budget(epsilon_per_study=1.0)
     for study in ("a", "b", "c"):
-        ledger.spend(release(f"q{study}", Pure(epsilon=1.0), study), budget)
+        reserve(ledger, f"r{study}", Pure(epsilon=1.0), study=study, budget=budget)
     assert ledger.epsilon("p", delta=1e-9) == pytest.approx(3.0)
 
 
-def test_what_is_not_private_exceeds_every_finite_budget() -> None:
-    ledger = Ledger()
+def test_what_is_not_private_fits_no_finite_budget_and_stands_beside_it_if_allowed_by_name() -> None:
+    ledger, budget = Ledger(), Budget(epsilon_in_all=1.5)
     with pytest.raises(BudgetExceeded, match="to inf"):
-        ledger.spend(release("q", NotPrivate(why="exact")), Budget(epsilon_in_all=1e6))
-    ledger.spend(release("q", NotPrivate(why="exact")), Budget())
+        reserve(ledger, "r", NotPrivate(why="exact"), budget=budget)
+    entry = RunEntry(account="p", run="r", study="s", agreement="a", group="g")
+    stages = (Stage(step="s/one", event=NotPrivate(why="exact"), times=1),)
+    ledger.begin_run(entry, b"", Reservation(stages=stages), None)
     assert math.isinf(ledger.epsilon("p", delta=1e-6))
-    ledger.spend(release("private", Pure(epsilon=1.0)), Budget(epsilon_in_all=1.5))  # it stands beside
+    reserve(ledger, "private", Pure(epsilon=1.0), budget=budget)
     with pytest.raises(BudgetExceeded, match="to 2 "):
-        ledger.spend(release("more", Pure(epsilon=1.0)), Budget(epsilon_in_all=1.5))
+        reserve(ledger, "more", Pure(epsilon=1.0), budget=budget)
 
 
-def test_gaussian_events_compose_better_than_they_add_up() -> None:
-    ledger = Ledger()
-    one = Ledger()
-    one.spend(release("q", DiscreteGaussian(noise_multiplier=20.0)), Budget())
+def test_gaussian_runs_compose_better_than_they_add_up() -> None:
+    ledger, one, event = Ledger(), Ledger(), DiscreteGaussian(noise_multiplier=20.0)
+    reserve(one, "r", event)
     for i in range(16):
-        ledger.spend(release(f"q{i}", DiscreteGaussian(noise_multiplier=20.0)), Budget())
-    ledger.spend(release("free", Free()), Budget())
+        reserve(ledger, f"r{i}", event)
     assert ledger.epsilon("p", delta=1e-6) < 6 * one.epsilon("p", delta=1e-6)
+
+
+def test_nothing_is_released_that_its_run_has_not_reserved() -> None:
+    ledger = Ledger()
+    with pytest.raises(NotAgreed, match="'r' has reserved nothing"):
+        release(ledger, "r", Pure(epsilon=0.1))
+    reserve(ledger, "r", Pure(epsilon=0.1))
+    for event in (Pure(epsilon=0.2), NotPrivate(why="exact")):
+        with pytest.raises(NotAgreed, match="'s/one' would release what run 'r' has not reserved"):
+            release(ledger, "r", event)
+    release(ledger, "r", Pure(epsilon=0.1))
+    with pytest.raises(NotAgreed, match="has reserved 1 answers"):
+        release(ledger, "r", Pure(epsilon=0.1), question="another")
+    assert ledger.n_releases("p") == 1
+
+
+def test_a_run_without_an_answer_gives_its_cost_back_and_one_with_an_answer_never() -> None:
+    ledger, budget = Ledger(), Budget(epsilon_in_all=1.0)
+    reserve(ledger, "silent", Pure(epsilon=1.0), budget=budget)
+    ledger.pin("p", "silent", "field", "x")
+    assert ledger.abandon("p", "silent")
+    assert not ledger.abandon("p", "silent")
+    assert ledger.epsilon("p", delta=1e-6) == 0.0
+    with pytest.raises(NotAgreed, match="reserved nothing"):
+        release(ledger, "silent", Pure(epsilon=1.0))  # it answers no more
+    reserve(ledger, "silent", Pure(epsilon=1.0), budget=budget)  # unless it pays again
+    assert ledger.pin("p", "silent", "field", "y") == "y"
+    release(ledger, "silent", Pure(epsilon=1.0))
+    assert not ledger.abandon("p", "silent")
+    assert ledger.epsilon("p", delta=1e-6) == pytest.approx(1.0)
+    with pytest.raises(BudgetExceeded, match="1 is spent already"):
+        reserve(ledger, "more", Pure(epsilon=0.1), budget=budget)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
@@ -86,7 +130,8 @@ def test_a_budget_that_is_none_is_refused(epsilon: float) -> None:
 def test_a_ledger_survives_being_closed(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     first = Ledger(path)
-    first.spend(release("q", Pure(epsilon=0.5)), Budget())
+    reserve(first, "q", Pure(epsilon=0.5))
+    release(first, "q", Pure(epsilon=0.5))
     first.close()
     second = Ledger(path)
     assert second.answer("p", "q") == b"q"
@@ -118,21 +163,49 @@ def test_killed_at_random_points_a_hundred_times_nothing_is_uncounted(tmp_path: 
     assert in_transaction >= 33  # and a third of them were killed between the charge and the release
 
 
+OLD_RELEASE = (
+    "CREATE TABLE release (party TEXT NOT NULL, study TEXT NOT NULL, question TEXT NOT NULL, event TEXT NOT NULL, "
+    "answer BLOB NOT NULL, time REAL NOT NULL{more}, PRIMARY KEY (party, question)) WITHOUT ROWID"
+)
+PURE = json.dumps(to_json(Pure(epsilon=0.4)), sort_keys=True)
+
+
 def test_a_ledger_of_version_1_is_read_and_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     with sqlite3.connect(path) as old:  # as the first release wrote it
-        old.execute(
-            "CREATE TABLE release (party TEXT NOT NULL, study TEXT NOT NULL, question TEXT NOT NULL, "
-            "event TEXT NOT NULL, answer BLOB NOT NULL, time REAL NOT NULL, PRIMARY KEY (party, question)) "
-            "WITHOUT ROWID"
-        )
-        event = json.dumps(to_json(Pure(epsilon=0.4)), sort_keys=True)
-        old.execute("INSERT INTO release VALUES ('p', 's', 'q', ?, x'00', 1.0)", (event,))
+        old.execute(OLD_RELEASE.format(more=""))
+        old.execute("INSERT INTO release VALUES ('p', 's', 'q', ?, x'00', 1.0)", (PURE,))
     old.close()
     for _ in range(2):  # brought up to date once, and then as it is
         ledger = Ledger(path)
-        assert ledger.epsilon("p", delta=0.0) == pytest.approx(0.4)
+        assert ledger.epsilon("p", delta=1e-9) == pytest.approx(0.4)
+        assert ledger.epsilon("p", delta=1e-9, relation="add-remove") == pytest.approx(0.4)  # it counts as it stands
         assert ledger.answer("p", "q") == b"\0"
         assert ledger.answered("p", "r") == []
-        assert ledger.database.execute("PRAGMA user_version").fetchone() == (2,)
+        assert ledger.database.execute("PRAGMA user_version").fetchone() == (3,)
         ledger.close()
+
+
+def test_a_ledger_of_version_2_counts_its_runs_as_they_stand_and_they_answer_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with sqlite3.connect(path) as old:  # as the second release wrote it
+        more = ", run TEXT NOT NULL DEFAULT '', step TEXT NOT NULL DEFAULT '', turn INTEGER NOT NULL DEFAULT 0"
+        old.execute(OLD_RELEASE.format(more=more))
+        old.execute(
+            "CREATE TABLE run (party TEXT NOT NULL, run TEXT NOT NULL, study TEXT NOT NULL, agreement TEXT NOT NULL, "
+            "sum_group TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (party, run)) WITHOUT ROWID"
+        )
+        old.executemany("INSERT INTO run VALUES ('p', ?, 's', 'd', 'g', 1.0)", [("answered",), ("silent",)])
+        rows = [(f"q{i}", PURE, "answered" if i < 2 else "") for i in range(3)]  # and one of version 1
+        old.executemany("INSERT INTO release VALUES ('p', 's', ?, ?, x'00', 1.0, ?, 's/one', 0)", rows)
+        old.execute("PRAGMA user_version = 2")
+    old.close()
+    ledger = Ledger(path)
+    assert ledger.epsilon("p", delta=1e-9) == pytest.approx(1.2)
+    assert ledger.n_runs("p", "d") == 2
+    for run in ("answered", "silent"):
+        assert not ledger.abandon("p", run)
+        with pytest.raises(NotAgreed, match="begin a new run"):
+            release(ledger, run, Pure(epsilon=0.4), question="new")
+    with pytest.raises(BudgetExceeded, match=r"to 1.3 .*; 1.2 is spent"):
+        reserve(ledger, "new", Pure(epsilon=0.1), budget=Budget(epsilon_in_all=1.25))

@@ -11,7 +11,8 @@ from scipy import stats
 
 from tacit.errors import CenterError
 from tacit.rand import Rng
-from tacit.secure.share import SEED_BYTES, Shared, Words, add, expand, join_all, join_real, split
+from tacit.secure.ring import Words, add
+from tacit.secure.share import SEED_BYTES, Shared, expand, join_all, join_real, split
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -85,9 +85,12 @@ def test_a_target_with_too_many_values_must_be_looked_at(tmp_path: Path) -> None
 
 def test_names_that_toml_would_trip_over_survive(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
-    path.write_text('"a ""quoted"" \\ name",b\n"x\ny",0\n"]#",1\n"é",1\n', encoding="utf-8")
+    path.write_text('"a ""quoted"" \\ name",b\n"x=y",0\n"]#",1\n"é",1\n', encoding="utf-8")
     study = Study.parse(filled(draft(path)))
-    assert study.schema.features == (Categorical('a "quoted" \\ name', ("]#", "x\ny", "é")),)
+    assert study.schema.features == (Categorical('a "quoted" \\ name', ("]#", "x=y", "é")),)
+    path.write_text('a,b\n"x\ny",0\nz,1\nz,1\n', encoding="utf-8")
+    with pytest.raises(StudyError, match=r"feature\.values has U\+000A"):
+        Study.parse(filled(draft(path)))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,14 @@ if TYPE_CHECKING:  # commands that need neither start without them
     from tacit.data.table import Table
     from tacit.federation.federation import Federation
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# Much of what is shown comes from elsewhere: a refusal, a name. So no text is markup, whoever wrote it.
+out = Console(highlight=False, markup=False, emoji=False)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def is_terminal() -> bool:
+    """Whether a person is there who can be asked."""
+    return sys.stdin.isatty() and err.is_terminal
 
 
 def number(text: str | float) -> float:
@@ -66,6 +73,6 @@ def tell_counts(tables: Mapping[str, Table]) -> None:
         if counts.rows_clipped:
             told.append(f"{counts.rows_clipped:,} of {table.n_records:,} rows were scaled down to the norm bound")
         if counts.dropped:
-            told.append(f"{counts.dropped:,} rows with missing values were left out")
+            told.append(f"{counts.dropped:,} rows with missing values count as records and add nothing")
         for what in told:
             err.print(f"tacit: {name}: {what}", markup=False, soft_wrap=True)

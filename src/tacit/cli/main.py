@@ -10,6 +10,7 @@ import typer
 
 from tacit.cli.lazy import LazyCommand, LazyGroup, import_late, list_commands
 from tacit.errors import TacitError, UserError
+from tacit.visible import shown
 
 import_late("scipy.stats", "pandas")
 
@@ -108,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _say(message: str) -> None:
-    print(f"tacit: {' '.join(message.split())}", file=sys.stderr)
+    print(f"tacit: {shown(' '.join(message.split()))}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tacit.daemon.party.anchor import AnchoredLedger
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
-from tacit.daemon.party.settings import LEDGER, PartyFile
+from tacit.daemon.party.settings import PartyFile
 from tacit.data.schema import Schema
 from tacit.errors import TacitError
-from tacit.federation.log import Log
+from tacit.federation.log_check import check_releases
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.member.identity import SECRET_FILE, Role
@@ -23,7 +24,6 @@ from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.kind import CLOCK_TIME
 from tacit.federation.nats.letter import MAX_SKEW, read_letter
 from tacit.federation.nats.server import find_server
-from tacit.privacy.ledger import Ledger
 from tacit.secure.certificate import AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE, days_left
 from tacit.secure.share import N_NODES
 
@@ -81,16 +81,7 @@ async def check_coordinator(folder: Path) -> list[CheckResult]:
     connection = Connection(coordinator.address, coordinator.credential)
     try:
         await connection.open(seconds=3.0)
-        info = await connection.client.jetstream().streams_info()
-        kept = {stream.config.name for stream in info} >= {stream.name for stream in subject.STREAMS}
         results.append(CheckResult(what="connection", is_well=True, told=coordinator.address.url))
-        results.append(
-            CheckResult(
-                what="storage",
-                is_well=kept,
-                told="questions, answers and studies are kept" if kept else "start `tacit coordinator serve` once",
-            )
-        )
     except TacitError as error:
         results.append(CheckResult(what="connection", is_well=False, told=str(error)))
     finally:
@@ -129,8 +120,8 @@ async def _clock(connection: Connection, folder: MemberFolder) -> CheckResult:
     """Compare this clock with the coordinator's."""
     name = folder.identity.name
     try:
-        reply = await connection.request(subject.CLOCK, name.encode(), seconds=3.0)
-        letter = read_letter(bytes(reply.data), sender=folder.pinned.coordinator, recipient=name, kinds=(CLOCK_TIME,))
+        reply = await connection.ask(subject.clock(name), b"", hear=subject.time(name), seconds=3.0)
+        letter = read_letter(reply, sender=folder.pinned.coordinator, recipient=name, kinds=(CLOCK_TIME,))
     except TacitError:
         return CheckResult(what="clock", is_well=False, told="the coordinator does not answer; is its daemon running?")
     difference = time.time() - letter.time
@@ -178,11 +169,13 @@ def _party_file(folder: Path) -> str:
 
 
 def _log(folder: MemberFolder) -> str:
-    ledger = Ledger(folder.path / LEDGER)
+    book = AnchoredLedger(folder.path, folder.identity.name)
     try:
-        return f"{Log(ledger, folder.identity.name).verify()} lines, whole and in order"
+        n_lines = book.log.verify()
+        n_releases = check_releases(book.ledger, book.log, folder.identity.name)
+        return f"{n_lines} lines, whole and in order; {n_releases} releases, each with its line"
     finally:
-        ledger.close()
+        book.close()
 
 
 def _keys(folder: Path, role: Role) -> str:

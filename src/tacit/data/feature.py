@@ -13,6 +13,8 @@ from tacit.errors import SchemaError
 MissingRule = Literal["error", "indicator", "middle", "drop"]
 UnknownRule = Literal["error", "bucket"]
 Coding = Literal["reference", "full"]
+Unfit = Literal["error", "skip"]
+"""What a record that does not fit the schema is: an error, or one that keeps its place and adds nothing."""
 MISSING_RULES: tuple[MissingRule, ...] = ("error", "indicator", "middle", "drop")
 UNKNOWN_RULES: tuple[UnknownRule, ...] = ("error", "bucket")
 

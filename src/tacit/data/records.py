@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from tacit.data.encoding import Floats, Ints
-from tacit.data.feature import Feature, Target
+from tacit.data.feature import Feature, Target, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
 from tacit.data.schema import Schema
 from tacit.data.source import Source, no_records_in_errors
@@ -29,7 +29,7 @@ VECTOR = 2048  # DuckDB's unit of fetching
 class Facts:
     """What one look at all records told."""
 
-    n_records: int
+    n_records: int  # with those that were dropped
     class_counts: Ints
     clipped: dict[str, int]
     dropped: int
@@ -39,15 +39,20 @@ class CodedRecords:
     """The coded records of one source."""
 
     def __init__(
-        self, source: Source, schema: Schema, ignore: Sequence[str], connection: duckdb.DuckDBPyConnection
+        self,
+        source: Source,
+        schema: Schema,
+        ignore: Sequence[str],
+        connection: duckdb.DuckDBPyConnection,
+        unfit: Unfit = "error",
     ) -> None:
         """Code the records and check that they fit the schema; a DataError tells all that does not."""
-        self._source, self._schema, self._connection = source, schema, connection
+        self._source, self._schema, self._connection, self._unfit = source, schema, connection, unfit
         self._items: tuple[Feature | Target, ...] = (*schema.features, schema.target)
         self._coded = [f"v{position}" for position in range(len(self._items))]
         names = [item.name for item in self._items]
         check_columns(names, (*schema.ignore, *ignore), source.column_names, source.name)
-        self._kept = kept_condition(schema.features, self._coded[:-1])
+        self._kept = kept_condition(self._items, self._coded, unfit)
         self._stamp = _stamp_of(source.path)
         with no_records_in_errors(source.name):
             self._code()
@@ -88,7 +93,7 @@ class CodedRecords:
         n_kept, *found = self._one(
             f"SELECT count(*), {', '.join(counts + classes)} FROM memory.main.coded WHERE {self._kept}"
         )
-        if n_kept == 0:
+        if n_kept == 0 and self._unfit == "error":
             raise DataError(
                 f"{self._source.name}: all {n_read} records have missing values and are dropped; nothing is left"
             )
@@ -99,7 +104,7 @@ class CodedRecords:
             findings[item.name] = ColumnFinding(missing, unreadable, distinct, outside)
         check_findings(self._schema.features, self._schema.target, findings, self._source.name)
         return Facts(
-            n_records=n_kept,
+            n_records=n_read,
             class_counts=np.array(found[-self._schema.n_classes :], dtype=np.int64),
             clipped={name: finding.outside for name, finding in findings.items() if finding.outside},
             dropped=n_read - n_kept,

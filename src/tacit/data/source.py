@@ -9,19 +9,19 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-import shutil
 import sqlite3
-import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
 
 import duckdb
 import pandas as pd
 
+from tacit.data.spill import SpillFolder
 from tacit.data.sql import literal, quoted
 from tacit.errors import DataError
 
@@ -30,6 +30,7 @@ DELIMITERS = (",", ";", "\t", "|")
 MEMORY_LIMIT = "512MB"
 THREADS = 2
 SQLITE_ROWS = 16384
+POSTGRES = "postgres:"
 
 
 @dataclass(frozen=True)
@@ -47,20 +48,20 @@ class Source:
         return tuple(name for name, _, _ in self.columns)
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A private DuckDB in memory, which spills into a folder of its own that is removed with it."""
-    folder = tempfile.mkdtemp(prefix="tacit-")
+def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """A private DuckDB in memory, which spills into a folder of its own, in `spill`, that is removed with it."""
+    folder = SpillFolder(spill)
     connection = duckdb.connect(
         config={
             "memory_limit": MEMORY_LIMIT,
             "threads": THREADS,
-            "temp_directory": folder,
+            "temp_directory": str(folder.path),
             "preserve_insertion_order": True,
             # A party's machine must not fetch code because a query mentions a file type.
             "autoinstall_known_extensions": False,
         }
     )
-    weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    weakref.finalize(connection, folder.remove)
     return connection
 
 
@@ -95,12 +96,23 @@ def open_file(path: Path, wanted: Sequence[str], connection: duckdb.DuckDBPyConn
     raise DataError(f"{path.name} is of no known kind; known endings are {[*CSV_ENDINGS, '.parquet']}")
 
 
-def open_query(sql: str, database: str | None, connection: duckdb.DuckDBPyConnection) -> Source:
-    """The source that a query's result is."""
+def holds_password(database: str) -> bool:
+    """Whether the address of a database has a password in it."""
+    address = database.removeprefix(POSTGRES)
+    if "://" in address:
+        parts = urlsplit(address)
+        return parts.password is not None or any("password" in key.lower() for key in parse_qs(parts.query))
+    return database.startswith(POSTGRES) and re.search(r"password\s*=", address, re.IGNORECASE) is not None
+
+
+def open_query(
+    sql: str, database: str | None, connection: duckdb.DuckDBPyConnection, password: str | None = None
+) -> Source:
+    """The source that a query's result is; `password` opens a PostgreSQL database and is in no message."""
     if database is not None and database.startswith("sqlite:"):
         return _sqlite(sql, Path(database.removeprefix("sqlite:")), connection)
     if database is not None:
-        _attach(database, connection)
+        _attach(database, connection, password)
     relation = f"({sql.strip().rstrip(';')}\n)"
     with no_records_in_errors("the query"):
         columns = _described(relation, connection)
@@ -155,10 +167,10 @@ def _described(relation: str, connection: duckdb.DuckDBPyConnection) -> tuple[tu
     return tuple((row[0], quoted(row[0]), row[1]) for row in rows)
 
 
-def _attach(database: str, connection: duckdb.DuckDBPyConnection) -> None:
-    kind = "postgres" if database.startswith("postgres:") else "duckdb"
+def _attach(database: str, connection: duckdb.DuckDBPyConnection, password: str | None) -> None:
+    kind = "postgres" if database.startswith(POSTGRES) else "duckdb"
     shown = "the PostgreSQL database" if kind == "postgres" else database  # a DSN may hold a password
-    address = database.removeprefix("postgres:")
+    address = _with_password(database.removeprefix(POSTGRES), password)
     if kind == "duckdb" and not Path(address).is_file():
         raise DataError(f"database={database!r} is not a file; give a DuckDB file, 'sqlite:PATH' or 'postgres:DSN'")
     try:
@@ -174,6 +186,16 @@ def _attach(database: str, connection: duckdb.DuckDBPyConnection) -> None:
             else "check that it is a DuckDB database that no other program is writing to"
         )
         raise DataError(f"{shown} cannot be opened ({type(error).__name__}); {way_out}") from None
+
+
+def _with_password(address: str, password: str | None) -> str:
+    """A PostgreSQL address, of either form that libpq reads, with the password in it."""
+    if password is None:
+        return address
+    if "://" in address:
+        return f"{address}{'&' if '?' in address else '?'}password={quote(password, safe='')}"
+    escaped = password.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{address} password='{escaped}'".strip()
 
 
 def _sqlite(sql: str, path: Path, connection: duckdb.DuckDBPyConnection) -> Source:

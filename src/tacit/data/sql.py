@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tacit.data.feature import Categorical, Feature, Numeric, Target
+from tacit.data.feature import Categorical, Feature, Numeric, Target, Unfit
 from tacit.data.label import BLANKS, CASELESS_WORDS, MISSING_TEXT, WHOLE_NUMBER
 
 FLOAT_TYPES = ("FLOAT", "DOUBLE", "REAL")
@@ -63,9 +63,15 @@ def text_of(column: str) -> str:
     return f"trim(CAST({column} AS VARCHAR), {_blanks()})"
 
 
-def kept_condition(features: Sequence[Feature], coded: Sequence[str]) -> str:
-    """Which records stay under the rule missing="drop"."""
-    needed = [f"{c} IS NOT NULL" for feature, c in zip(features, coded, strict=True) if feature.missing == "drop"]
+def kept_condition(items: Sequence[Feature | Target], coded: Sequence[str], unfit: Unfit) -> str:
+    """Which records are complete under the rule missing="drop"; with unfit="skip", those too that fit otherwise."""
+    needed = []
+    for item, c in zip(items, coded, strict=True):
+        rule = "error" if isinstance(item, Target) else item.missing
+        if rule == "drop" or (rule == "error" and unfit == "skip"):
+            needed.append(f"{c} IS NOT NULL")
+        if unfit == "skip":
+            needed.append(f"({c} IS NULL OR NOT isnan({c}))")
     return " AND ".join(needed) or "TRUE"
 
 

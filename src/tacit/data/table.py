@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.encoding import Encoded, Floats, Ints
-from tacit.data.feature import Numeric
+from tacit.data.feature import Numeric, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
@@ -44,7 +44,7 @@ class TableCounts:
 
     clipped: dict[str, int]  # values outside the bounds, by column; only columns that have any
     rows_clipped: int  # rows scaled down to the norm bound
-    dropped: int  # records left out by the rule missing="drop"
+    dropped: int  # records that add nothing: by the rule missing="drop", or because they do not fit and are skipped
 
 
 class Table:
@@ -52,6 +52,10 @@ class Table:
 
     Guarantees: every pass gives the same rows in the same order, whatever the block size; X is finite, float64 and
     C-contiguous; no row's norm exceeds `schema.radius`.
+
+    A record that is dropped keeps its place: it counts in `n_records`, which is public, and adds nothing to any sum. So
+    a record that becomes incomplete changes no number that is told. It moves a sum by what it added before, which no
+    method's sensitivity is smaller than.
     """
 
     def __init__(
@@ -75,8 +79,13 @@ class Table:
 
     @property
     def n_records(self) -> int:
-        """How many records the table has, without those that were dropped."""
+        """How many records the table has, with those that were dropped: what may be told of its size."""
         return self._facts.n_records
+
+    @property
+    def n_complete(self) -> int:
+        """How many rows the table gives; for the party's own eyes."""
+        return self._facts.n_records - self._facts.dropped
 
     @property
     def n_columns(self) -> int:
@@ -90,7 +99,7 @@ class Table:
 
     @property
     def class_counts(self) -> Ints:
-        """How many records each class has."""
+        """How many complete records each class has."""
         return self._facts.class_counts.copy()
 
     @cached_property
@@ -99,7 +108,7 @@ class Table:
         return TableCounts(dict(self._facts.clipped), self._count_rows_clipped(), self._facts.dropped)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
-        """All rows, in blocks of exactly `rows` (the last one may be shorter)."""
+        """All complete rows, in blocks of exactly `rows` (the last one may be shorter)."""
         if rows < 1:
             raise DataError(f"rows={rows} must be at least 1")
         n_seen = 0
@@ -108,13 +117,14 @@ class Table:
             block.X.flags.writeable = False
             block.y.flags.writeable = False
             yield block
-        if n_seen != self.n_records:
-            raise DataError(f"{self.name} gave {n_seen} records in this pass, {self.n_records} before; open it again")
+        if n_seen != self.n_complete:
+            raise DataError(f"{self.name} gave {n_seen} records in this pass, {self.n_complete} before; open it again")
 
     def arrays(self) -> tuple[Floats, Ints]:
-        """All rows at once, for a table that fits into memory."""
-        (block,) = self.blocks(self.n_records)
-        return block.X, block.y
+        """All complete rows at once, for a table that fits into memory."""
+        for block in self.blocks(self.n_records):
+            return block.X, block.y
+        return np.zeros((0, self.n_columns)), np.zeros(0, dtype=np.int64)
 
     @classmethod
     def from_arrays(cls, X: ArrayLike, y: ArrayLike, schema: Schema) -> Table:
@@ -150,27 +160,49 @@ class Table:
         return cls.from_encoded(name, schema, schema.encode(columns, name))
 
     @classmethod
-    def from_file(cls, path: str | Path, schema: Schema, *, ignore: Sequence[str] = ()) -> Table:
+    def from_file(
+        cls,
+        path: str | Path,
+        schema: Schema,
+        *,
+        ignore: Sequence[str] = (),
+        unfit: Unfit = "error",
+        spill: Path | None = None,
+    ) -> Table:
         """A table of a CSV, TSV (also .gz) or Parquet file with a line of column names.
 
+        With unfit="skip" a record that does not fit the schema is dropped; otherwise it is a DataError.
+
         These texts are missing values: nothing at all, NA, NaN, nan, NULL, null and ?. A Parquet file is read anew in
-        every pass; a text file is copied once into a private store that is removed with the table.
+        every pass; a text file is copied once into a private store that is removed with the table. What does not fit
+        into memory goes into a folder in `spill`; None takes the system's temporary folder.
         """
-        connection = connect()
+        connection = connect(spill)
         wanted = (*schema.feature_names, schema.target.name)
         source = open_file(Path(path), wanted, connection)
-        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection))
+        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection, unfit))
 
     @classmethod
-    def from_query(cls, sql: str, schema: Schema, database: str | None = None, *, ignore: Sequence[str] = ()) -> Table:
+    def from_query(
+        cls,
+        sql: str,
+        schema: Schema,
+        database: str | None = None,
+        *,
+        password: str | None = None,
+        ignore: Sequence[str] = (),
+        unfit: Unfit = "error",
+        spill: Path | None = None,
+    ) -> Table:
         """A table of a query's result: a snapshot, taken once.
 
         `database` is the path of a DuckDB database, "sqlite:PATH" (the query is then in SQLite's SQL) or
-        "postgres:DSN"; without one, the query may name files.
+        "postgres:DSN"; without one, the query may name files. `password` is for PostgreSQL and is in no message. For
+        `spill` see `from_file`.
         """
-        connection = connect()
-        source = open_query(sql, database, connection)
-        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection))
+        connection = connect(spill)
+        source = open_query(sql, database, connection, password)
+        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection, unfit))
 
     @classmethod
     def concatenate(cls, tables: Sequence[Table], name: str = "pooled") -> Table:
@@ -213,7 +245,7 @@ class Table:
         return cls(
             name,
             schema,
-            Facts(len(y), class_counts, encoded.clipped, encoded.dropped),
+            Facts(len(y) + encoded.dropped, class_counts, encoded.clipped, encoded.dropped),
             lambda rows: (Block(X[i : i + rows], y[i : i + rows]) for i in range(0, len(y), rows)),
             lambda: encoded.rows_clipped,
         )

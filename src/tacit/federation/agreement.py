@@ -20,6 +20,8 @@ from tacit.errors import NotAgreed
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.message import Question
 from tacit.federation.step import Step
+from tacit.privacy.event import Event
+from tacit.privacy.ledger import Reservation, Stage
 
 _MOST_TERMS = 8  # of runs under way at once; what falls out is derived again
 
@@ -28,10 +30,11 @@ _MOST_TERMS = 8  # of runs under way at once; what falls out is derived again
 class Ask:
     """One stage of a run: a step that is asked up to so many times in the run, and up to `each` times of one party.
 
-    `each` None means as often as the run asks it.
+    `each` None means as often as the run asks it. `event` is what one answer costs; the party releases nothing else.
     """
 
     step: Step
+    event: Event
     times: int = 1
     each: int | None = None
 
@@ -52,10 +55,18 @@ class Terms:
         plan: all that the steps need to know. Its class is the method's affair; every plan has a `cohort` whose
             `check(table)` refuses a table that the plan is not true of.
         course: the stages of a run, in order.
+        delta: the run's own, at which its epsilon is stated.
     """
 
     plan: Any
     course: tuple[Ask, ...]
+    delta: float = 0.0
+
+    @cached_property
+    def reservation(self) -> Reservation:
+        """What a run may cost a party: every answer that its course allows."""
+        stages = [Stage(step=ask.step.name, event=ask.event, times=ask.each or ask.times) for ask in self.course]
+        return Reservation(stages=tuple(stages), delta=self.delta)
 
     @cached_property
     def digest(self) -> str:
@@ -123,6 +134,7 @@ class Agreement:
         method: the study's method, with its settings.
         runs: how many runs were agreed to; None sets no limit (a simulation).
         least: the fewest parties of a run.
+        everybody: the parties of every run, no more and no fewer; None where `least` of the accepted suffice.
         dropouts: how many of these a round may go on without; None sets no limit (a simulation).
     """
 
@@ -131,6 +143,7 @@ class Agreement:
     digest: str = ""
     runs: int | None = None
     least: int = 1
+    everybody: frozenset[str] | None = None
     dropouts: int | None = None
     _terms: dict[str, tuple[Schema, Terms]] = field(default_factory=dict, repr=False)  # by the group's digest
 
@@ -147,6 +160,11 @@ class Agreement:
 
     def check_group(self, group: SumGroup) -> None:
         """Refuse a group that the study does not allow."""
+        if self.everybody is not None and self.everybody != set(group.names):
+            raise NotAgreed(
+                f"the study names no quorum, so a run is with {', '.join(sorted(self.everybody))} and nobody else; "
+                f"this one is with {', '.join(sorted(group.names))}"
+            )
         if group.n_parties < self.least:
             raise NotAgreed(f"the study asks for {self.least} parties or more, and the run has {group.n_parties}")
         if self.dropouts is not None and group.quorum < group.n_parties - self.dropouts:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.schema import Schema
-from tacit.errors import QuorumLost, WireError
+from tacit.errors import AddendRefused, QuorumLost, TacitError, WireError
 from tacit.federation.engine import Engine, RunStart
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.step import Step
@@ -29,6 +29,7 @@ from tacit.secure.center.center import Center
 from tacit.secure.center.product import EncryptedInverse, Form
 from tacit.wire import Value
 
+Total = npt.NDArray[np.int64]
 Opened = npt.NDArray[np.int64] | Mapping[str, Value]
 """What becomes known in a round: the sum that the center opened, or what one party let go."""
 
@@ -102,20 +103,22 @@ class Channel:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of records of each party, as the coordinator knows it."""
+        """The number of records of each party, as the coordinator knows it; empty where neighbours differ in them."""
+        if self._start.group.told == "none":
+            return {}
         cards = self._engine.cards
         return {name: cards[name].n_records for name in self.names}
 
     @property
     def n_records(self) -> int:
-        """How many records the parties have together, as the coordinator knows it."""
-        return sum(self.sizes.values())
+        """How many records the parties have together; 0 where that is not told."""
+        return self._start.group.n_records
 
     @property
     def coverage(self) -> float:
-        """The share of all records that the parties have which the last answer came from."""
-        sizes = self.sizes
-        return sum(sizes[name] for name in self.present) / self.n_records
+        """The share of all records that the parties have which the last answer came from; of parties, if hidden."""
+        sizes = self.sizes or dict.fromkeys(self.names, 1)
+        return sum(sizes[name] for name in self.present) / sum(sizes.values())
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class Channel:
         envelopes, shape = self._gather(
             step, {name: answer.value if answer.kind == "sealed" else None for name, answer in answers.items()}
         )
-        total = self._center.open_sum(digest, envelopes)
+        total = self._over_the_honest(envelopes, lambda left: self._center.open_sum(digest, left))
         if self.witness is not None:
             self.witness.append(total)
         self.traffic.bytes_up += len(self._center.keys) * total.size * 32  # a pair of 128-bit words from each node
@@ -198,9 +201,43 @@ class Channel:
         self.traffic.bytes_up += nodes * sum(value.size for value in opened.values()) * 32
         return opened
 
+    def end(self) -> None:
+        """Tell those who answered nothing that the run is over for them: they get back what they reserved for it."""
+        silent = [name for name in self.names if name not in self.traffic.given]
+        if silent:
+            self._engine.abandon(self._start, silent)
+
+    def __enter__(self) -> Channel:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the run, unless it was interrupted and will be resumed."""
+        if kind is None or issubclass(kind, TacitError):
+            self.end()
+
     def forget(self) -> None:
         """Let the center drop what this run keeps there."""
         self._center.forget(self.run)
+
+    def _over_the_honest(
+        self, envelopes: Mapping[str, list[bytes]], open_sum: Callable[[Mapping[str, list[bytes]]], Total]
+    ) -> Total:
+        """Open a sum; if the nodes name parties whose addends are not what they declare, over the others.
+
+        Nothing was opened when they do. The others must be as many as the run needs, or the run ends.
+        """
+        while True:
+            try:
+                total = open_sum(envelopes)
+            except AddendRefused as refused:
+                left = {name: sealed for name, sealed in envelopes.items() if name not in refused.parties}
+                self._engine.exclude(refused.parties)
+                if len(left) < self._start.group.quorum or len(left) == len(envelopes):
+                    raise
+                envelopes = left
+            else:
+                self.present = tuple(envelopes)
+                return total
 
     def _gather(self, step: Step, values: Mapping[str, Value]) -> tuple[dict[str, list[bytes]], tuple[int, ...]]:
         """The parties' envelopes and the shape that they declare alike; counts what is relayed to the center."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tacit.data.schema import Schema
-from tacit.errors import SettingError
+from tacit.errors import Refused, SettingError
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
@@ -16,11 +16,11 @@ from tacit.federation.message import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What a party tells when it joins: facts that the replace-one relation leaves unchanged.
+    """What a party tells when it joins: facts that the study's neighbouring relation leaves unchanged.
 
     Attributes:
         name: its name.
-        n_records: how many records it has.
+        n_records: how many records it has; 0 where the study's promise hides that.
         signature: the party's own, of its size in this study; empty in a simulation.
     """
 
@@ -52,11 +52,19 @@ class Engine(Protocol):
         ...
 
     def begin(self, start: RunStart) -> None:
-        """Tell every party that a run begins, and with whom; raises what a party that says no raises."""
+        """Let every party reserve what a run costs; if one says no, the others get theirs back, and it is raised."""
+        ...
+
+    def abandon(self, start: RunStart, parties: Sequence[str]) -> None:
+        """Tell these parties that a run is over for them; who has answered nothing in it gets its cost back."""
         ...
 
     def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
         """The answers of those parties that gave one in time."""
+        ...
+
+    def exclude(self, parties: Mapping[str, str]) -> None:
+        """Note the parties whose addends the center refused, and why."""
         ...
 
     def spent(self, study: str, delta: float) -> dict[str, float]:
@@ -96,9 +104,18 @@ class InProcess:
         return self._guards[party]
 
     def begin(self, start: RunStart) -> None:
-        """Let every guard agree to the run."""
-        for name in start.group.names:
-            self._guards[name].begin(start.run, start.agreement, start.group)
+        """Let every guard agree to the run, and pay for it beforehand; if one does not, nobody has paid."""
+        for position, name in enumerate(start.group.names):
+            try:
+                self._guards[name].begin(start.run, start.agreement, start.group)
+            except Refused:
+                self.abandon(start, start.group.names[:position])
+                raise
+
+    def abandon(self, start: RunStart, parties: Sequence[str]) -> None:
+        """Let these guards give back what the run reserved, if they answered nothing in it."""
+        for name in parties:
+            self._guards[name].abandon(start.run)
 
     def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
         """Ask each party's guard; parties that have a stored answer are not asked to compute again."""
@@ -115,16 +132,20 @@ class InProcess:
             return answers
         admitted, *_ = [guard.admit(message, start.agreement) for guard in guards]
         tables, rngs = [guard.table for guard in guards], [guard.rng for guard in guards]
-        replies = admitted.step.run_many(tables, admitted.plan, admitted.values, rngs=rngs)
+        seats = [guard.seat(admitted.question) for guard in guards]
+        replies = admitted.step.run_many(tables, admitted.plan, admitted.values, rngs=rngs, seats=seats)
         for guard, reply in zip(guards, replies, strict=True):
             guard.inspect(message, reply)  # all of them before the first is charged
         for guard, reply in zip(guards, replies, strict=True):
             answers[guard.name] = Answer.decode(guard.release(message, reply, keys))
         return {name: answers[name] for name in parties}
 
+    def exclude(self, parties: Mapping[str, str]) -> None:
+        """Nobody is refused in a simulation: its nodes take every addend."""
+
     def spent(self, study: str, delta: float) -> dict[str, float]:
         """The epsilon that each party has spent in `study`."""
-        return {name: g.ledger.epsilon(name, delta=delta, study=study) for name, g in self._guards.items()}
+        return {name: g.ledger.epsilon(g.account, delta=delta, study=study) for name, g in self._guards.items()}
 
     def close(self) -> None:
         """Nothing is open."""

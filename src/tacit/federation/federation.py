@@ -205,7 +205,7 @@ class Federation:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of records of each party: public under the replace-one relation."""
+        """The number of records of each party: public under the replace-one relation, and 0 where it is hidden."""
         return {name: card.n_records for name, card in self.cards.items()}
 
     def guard(self, party: str) -> Guard:
@@ -228,6 +228,10 @@ class Federation:
             told=method.sizes_told,
             signatures={name: card.signature for name, card in cards.items() if card.signature},
         )
+
+    def told_sizes(self, method: Planned) -> dict[str, int | None]:
+        """The numbers of records that a report of a run may tell; None where neighbours may differ in them."""
+        return {name: None if method.sizes_told == "none" else n for name, n in self.sizes.items()}
 
     def terms(self, method: Planned) -> Terms:
         """What a run of `method` would be: its plan, and which steps it asks. Asks nobody."""

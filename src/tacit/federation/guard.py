@@ -1,12 +1,13 @@
 """The guard: the one door through which anything leaves a party.
 
 A run begins with its sum group. The guard then checks that it follows from the study that the owner agreed to, that
-the party is in it as it is, and that no more runs begin than were agreed to. For each question, in this order:
+the party is in it as it is, and that no more runs begin than were agreed to. It derives what the whole run costs, and
+reserves that in the ledger, or the run does not begin. For each question, in this order:
 1. The same question again gets the stored answer: fresh noise for an old question would average out.
 2. The policy is asked. The question must be of a run that began, and the next one of its course. The plan is derived.
    All this happens before a record is read.
 3. The step runs. The policy is asked again, now that the reply and its event are known.
-4. The event is charged and the answer stored, in one transaction on disk.
+4. The event must be one that the run has reserved. It is written down with the answer, in one transaction on disk.
 5. The answer leaves.
 Every decision is a line of the log.
 """
@@ -25,17 +26,23 @@ from tacit.data.table import Table
 from tacit.errors import NotAgreed, PolicyRefusal, Refused, SettingError, WireError
 from tacit.federation.agreement import Agreement, Answered, Terms
 from tacit.federation.group import SumGroup
+from tacit.federation.ledger_mark import LedgerMarks
 from tacit.federation.log import Log
 from tacit.federation.message import Answer, Kind, Question, question_digest
 from tacit.federation.policy import Policy
 from tacit.federation.reply import Disclosed, Encrypted, Kept, Noised, Relayed, Reply, Sealed
 from tacit.federation.step import Step
-from tacit.privacy.ledger import Ledger, LedgerEntry, RunEntry
+from tacit.privacy.event import why_not_private
+from tacit.privacy.ledger import ASKED, FAILED, Ledger, LedgerEntry, Reservation, RunEntry
 from tacit.rand import Rng
+from tacit.secure.bound import Bound, terms_of, within
 from tacit.secure.center.product import ADDS
 from tacit.secure.center.product import USE as PRODUCT
-from tacit.secure.envelope import Label, Sign, seal, seal_message, sum_group_digest
+from tacit.secure.envelope import OPEN, Label, seal, seal_message, sum_group_digest
+from tacit.secure.signature import Sign
 from tacit.wire import Value
+
+_EXACT_GROUP = "exact group"  # pinned for a study, not for a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +52,12 @@ class Bond:
     Attributes:
         sum_group: the names and public keys of all who are in the sum, this party among them.
         sign: signs as this party.
+        nodes: the public keys of the center nodes' signatures, as this party pinned them, in the order of their seats.
     """
 
     sum_group: Mapping[str, bytes]
     sign: Sign
+    nodes: tuple[bytes, ...]
 
     def check(self, reply: Sealed | Kept | Encrypted) -> None:
         """Refuse to seal for fewer than the reply counts on, and what is exact for nobody else."""
@@ -58,6 +67,23 @@ class Bond:
                 f"this is sealed to be added up over {n_needed} parties or more, and the run has "
                 f"{len(self.sum_group)}; ask all parties of the study"
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """Where a party sits in a run, for steps that look at what others signed.
+
+    Attributes:
+        party: its name.
+        question: the question that is being answered: it names study, run, group and plan.
+        names: the parties of the run's group, in their order.
+        bond: whose signatures are believed, and how the party itself signs; None in a simulation, where nobody signs.
+    """
+
+    party: str
+    question: Question
+    names: tuple[str, ...]
+    bond: Bond | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +99,20 @@ class Admitted:
 class Guard:
     """One party: its records, and everything that stands between them and the world."""
 
-    def __init__(self, name: str, table: Table, *, policy: Policy, ledger: Ledger, rng: Rng) -> None:
+    def __init__(
+        self, name: str, table: Table, *, policy: Policy, ledger: Ledger, rng: Rng, account: str | None = None
+    ) -> None:
+        """A party of this name; `account` is what its budget belongs to, if the ledger is not a simulation's."""
         self.name = name
+        self.account = ledger.account_of(table, name) if account is None else account
         self.table = table
         self.policy = policy
         self.ledger = ledger
         self.log = Log(ledger, name)
+        self._marks = LedgerMarks(ledger, self.log, name)
         self.rng = rng
         self._runs: dict[str, tuple[Agreement, SumGroup]] = {}  # runs that this process has looked at
+        self._asked: set[str] = set()  # those whose cost stays
 
     def __repr__(self) -> str:
         return f"Guard({self.name!r}, n_records={self.table.n_records})"
@@ -91,35 +123,47 @@ class Guard:
         """Agree to a run with this group, or raise `Refused`; a second call with the same group changes nothing.
 
         Guarantees:
-            A run keeps the group with which it began, and no more runs begin than the owner agreed to.
+            A run keeps the group with which it began, and no more runs begin than the owner agreed to. When this
+            returns, all that the run may cost is reserved; when it raises, nothing is.
         """
         try:
             self.policy.check_question(self.name, agreement.method.name, self.table)
             agreement.check_group(group)
             group.check_member(self.name, self.table.n_records)
             try:
-                agreement.terms(self.table.schema, group).plan.cohort.check(self.table)
+                terms = agreement.terms(self.table.schema, group)
+                terms.plan.cohort.check(self.table)
             except SettingError as error:
                 raise NotAgreed(f"the study allows no run with this group: {error}") from error
+            self.policy.check_event(self.name, agreement.method.name, terms.reservation.event)
+            self.policy.check_sizes(self.name, agreement.method.name, agreement.method.sizes_told)
             with self.ledger.transaction():
-                self._enter(run, agreement, group)
+                self._enter(run, agreement, group, terms.reservation)
         except Refused as refusal:
             self.log.append("refused", study=agreement.study, run=run, why=str(refusal))
             raise
         self._runs[run] = agreement, group
 
-    def _enter(self, run: str, agreement: Agreement, group: SumGroup) -> None:
+    def abandon(self, run: str) -> None:
+        """Give the run's reservation back if no question of it came to the records; else all of it stays spent."""
+        self._runs.pop(run, None)
+        with self.ledger.transaction():
+            if self.ledger.abandon(self.account, run):
+                self.log.append("abandoned", run=run)
+
+    def _enter(self, run: str, agreement: Agreement, group: SumGroup, reservation: Reservation) -> None:
         entry = RunEntry(
-            party=self.name, run=run, study=agreement.study, agreement=agreement.digest, group=group.digest
+            account=self.account, run=run, study=agreement.study, agreement=agreement.digest, group=group.digest
         )
-        found = self.ledger.run(self.name, run)
+        found = self.ledger.run(self.account, run)
         if found is None:
-            if agreement.runs is not None and self.ledger.n_runs(self.name, agreement.digest) >= agreement.runs:
+            if agreement.runs is not None and self.ledger.n_runs(self.account, agreement.digest) >= agreement.runs:
                 raise NotAgreed(
                     f"its owner agreed to {agreement.runs} runs of study {agreement.study!r}, and as many have "
                     f"begun; let it opt in with a larger number of runs"
                 )
-            self.ledger.begin_run(entry, group.encode())
+            budget = None if why_not_private(reservation.event) else self.policy.budget  # allowed by name, or bounded
+            self.ledger.begin_run(entry, group.encode(), reservation, budget)
             self.log.append("began", run=run, study=agreement.study, group=group.digest, parties=group.n_parties)
         elif found != entry:
             raise NotAgreed(f"run {run!r} began with another group or study; begin a new run")
@@ -128,7 +172,7 @@ class Guard:
         """The group with which a run began; a `NotAgreed` if it did not."""
         if run in self._runs:
             return self._runs[run][1]
-        body = self.ledger.group_of_run(self.name, run)
+        body = self.ledger.group_of_run(self.account, run)
         if body is None:
             raise NotAgreed(f"no run {run!r} has begun at party {self.name!r}; begin it with its sum group")
         return SumGroup.decode(body)
@@ -148,17 +192,33 @@ class Guard:
         if stored is not None:
             return stored
         admitted = self.admit(message, agreement)
+        seat = self.seat(admitted.question, bond)
+        self._keep_cost(admitted.question)
         try:
-            reply = admitted.step(self.table, admitted.plan, admitted.values, rng=self.rng)
+            reply = admitted.step(self.table, admitted.plan, admitted.values, rng=self.rng, seat=seat)
         except Refused as refusal:  # values that no plan allows
             self._log_refusal(message, admitted.question, refusal)
             raise
+        except Exception:  # that it failed may depend on a record
+            self.ledger.pin(self.account, admitted.question.run, FAILED, admitted.question.step)
+            self.log.append("failed", run=admitted.question.run, step=admitted.question.step)
+            raise
         return self.release(message, reply, keys, bond)
+
+    def _keep_cost(self, question: Question) -> None:
+        """Before a run's first look at a record: whatever becomes of it, it stays paid for."""
+        if question.run not in self._asked:
+            self.ledger.pin(self.account, question.run, ASKED, question.step)
+            self._asked.add(question.run)
+
+    def seat(self, question: Question, bond: Bond | None = None) -> Seat:
+        """Where this party sits in the run of a question that was admitted."""
+        return Seat(party=self.name, question=question, names=self.group_of(question.run).names, bond=bond)
 
     def recall(self, message: bytes) -> bytes | None:
         """The stored answer, if this very question was answered before."""
         digest = question_digest(message)
-        stored = self.ledger.answer(self.name, digest)
+        stored = self.ledger.answer(self.account, digest)
         if stored is not None:
             self.log.append("repeated", question=digest)
         return stored
@@ -170,6 +230,8 @@ class Guard:
             self.policy.check_question(self.name, agreement.method.name, self.table)
             terms = self._terms(question, agreement)
             step = terms.check(question, self._answered(question.run))
+            if self.ledger.has_failed(self.account, question.run):
+                raise NotAgreed(f"run {question.run!r} failed at party {self.name!r} before; begin a new run")
             values = step.decode_values(question.values)
             self._check_pinned(question, step)
         except WireError as error:
@@ -199,13 +261,13 @@ class Guard:
         for name in step.pinned:
             assert isinstance(question.values, Mapping)  # it was decoded
             digest = wire.digest(question.values[name])
-            if self.ledger.pin(self.name, question.run, name, digest) != digest:
+            if self.ledger.pin(self.account, question.run, name, digest) != digest:
                 raise NotAgreed(f"run {question.run!r} told other {name} before; begin a new run")
 
     def _answered(self, run: str) -> dict[str, Answered]:
         return {
             step: Answered(count=count, last_turn=last_turn)
-            for step, count, last_turn in self.ledger.answered(self.name, run)
+            for step, count, last_turn in self.ledger.answered(self.account, run)
         }
 
     # --- an answer ---------------------------------------------------------------------------------------------------
@@ -221,23 +283,24 @@ class Guard:
         return question
 
     def release(self, message: bytes, reply: Reply, keys: Sequence[bytes], bond: Bond | None = None) -> bytes:
-        """Charge the reply, store it, and return the bytes that leave.
+        """Store the reply with its event, and return the bytes that leave.
 
         Guarantees:
-            When this returns, the ledger's file holds the event and the answer. When it raises, nothing was charged
-            and nothing leaves.
+            When this returns, the ledger's file holds the event and the answer, and the run has reserved the cost. When
+            it raises, nothing is stored and nothing leaves.
         """
         question = self.inspect(message, reply)
         digest = question_digest(message)
         try:
             with self.ledger.transaction():
-                kind, value = self._outgoing(reply, digest, keys, bond)
+                self._check_same_group(question, reply)
+                kind, value = self._outgoing(reply, digest, question.run, keys, bond)
                 answer = Answer(party=self.name, question=digest, kind=kind, value=value, event=reply.event).encode()
                 entry = LedgerEntry(
-                    party=self.name, study=question.study, run=question.run, step=question.step, turn=question.turn,
-                    question=digest, event=reply.event, answer=answer,
+                    account=self.account, study=question.study, run=question.run, step=question.step,
+                    turn=question.turn, question=digest, event=reply.event, answer=answer,
                 )  # fmt: skip
-                self.ledger.spend(entry, self.policy.budget)
+                self.ledger.spend(entry)
                 self.log.append(
                     "released", kind=kind, question=digest, study=question.study, step=question.step, bytes=len(answer)
                 )
@@ -246,13 +309,36 @@ class Guard:
             raise
         return answer
 
+    def _check_same_group(self, question: Question, reply: Reply) -> None:
+        """Refuse what no epsilon bounds to a second group of one study: two sums would differ by one party's part.
+
+        1. Such a sum is opened over everybody in the group. With dropouts two rounds could differ by a party.
+        2. The first one pins the names of its group for all runs of the agreement.
+        So all such sums of an agreement are over the same parties, and no two differ by some party's addend alone.
+        Private sums need no such rule: the ledger pays for each. A simulation protects nobody from whoever runs it.
+        """
+        agreement, group = self._runs.get(question.run, (None, None))
+        is_summed = isinstance(reply, Sealed | Kept | Encrypted | Relayed)
+        if agreement is None or group is None or not agreement.digest or not is_summed:
+            return
+        if not why_not_private(reply.event):
+            return
+        if group.quorum < group.n_parties:
+            raise NotAgreed("what no epsilon bounds is added up over every party of the run; ask without dropouts")
+        names = wire.digest([*sorted(group.names)])
+        if self.ledger.pin(f"{self.account} {_EXACT_GROUP}", agreement.digest, _EXACT_GROUP, names) != names:
+            raise NotAgreed(
+                f"study {agreement.study!r} was answered exactly in a run with other parties, and the two sums would "
+                f"differ by one party's part; run it with the same parties, or as another study"
+            )
+
     def spent(self, study: str | None = None) -> float:
-        """The epsilon spent at the policy's delta, in one study or in all."""
+        """The least limit that all runs fit at the policy's delta, in one study or in all."""
         budget = self.policy.budget
-        return self.ledger.epsilon(self.name, delta=budget.delta, study=study, relation=budget.relation)
+        return self.ledger.epsilon(self.account, delta=budget.delta, study=study, relation=budget.relation)
 
     def _outgoing(
-        self, reply: Reply, digest: str, keys: Sequence[bytes], bond: Bond | None
+        self, reply: Reply, digest: str, run: str, keys: Sequence[bytes], bond: Bond | None
     ) -> tuple[Kind, dict[str, Value]]:
         match reply:
             case Noised(value=value):
@@ -264,22 +350,33 @@ class Guard:
         if bond is not None:
             bond.check(reply)
         sum_group, sign = ("", None) if bond is None else (sum_group_digest(bond.sum_group), bond.sign)
-        label = Label(context=digest, party=self.name, n_parties=reply.n_parties, sum_group=sum_group)
+        label = Label(context=digest, run=run, party=self.name, n_parties=reply.n_parties, sum_group=sum_group)
+
+        def label_for(use: str, bound: Bound = (), contrasts: str = "") -> Label:
+            mark = None if bond is None else self._marks.next()
+            return replace(label, use=use, bound=bound, contrasts=contrasts, ledger=mark)
+
         if isinstance(reply, Sealed):
-            return "sealed", self._envelopes(reply.addend, label, keys, sign)
+            return "sealed", self._envelopes(reply.addend, label_for(OPEN, reply.bound), keys, sign)
+        contrasts = reply.contrasts if isinstance(reply, Kept) else ""
         parts: dict[str, Value] = {
-            name: self._envelopes(addend, replace(label, use=name), keys, sign)
+            name: self._envelopes(addend, label_for(name, reply.bounds[name], contrasts), keys, sign)
             for name, addend in reply.addends.items()
         }
         if isinstance(reply, Kept):
             return "kept", parts
-        product = seal_message(reply.product, replace(label, use=PRODUCT), keys[ADDS], sign=sign)
+        product = seal_message(reply.product, label_for(PRODUCT), keys[ADDS], sign=sign)
         return "encrypted", {"addends": parts, "product": product}
 
     def _envelopes(
         self, addend: npt.NDArray[np.int64], label: Label, keys: Sequence[bytes], sign: Sign | None
     ) -> dict[str, Value]:
         flat = np.ascontiguousarray(addend, dtype=np.int64).ravel()
+        if terms_of(label.bound).size != flat.size:
+            raise SettingError(f"a step gave {flat.size} numbers and a bound of {terms_of(label.bound).size}")
+        if not within(flat, label.bound):  # a chance below 2^-40, or records that no plan foresees
+            flat = np.zeros_like(flat)
+            self.log.append("cut", question=label.context, numbers=flat.size)
         envelopes: list[Value] = list(seal(flat, label, keys, rng=self.rng, sign=sign))
         return {"envelopes": envelopes, "shape": list(addend.shape)}
 

@@ -3,6 +3,10 @@
 Line i holds H_i = SHA-256(H_{i-1} || text_i), with H_0 = SHA-256(party's name). Whoever knows H_n (it is printed with
 the log) can tell whether any of the first n lines was altered, removed, added or moved. It lives in the ledger's
 file, so that a release and its line are written in one transaction.
+
+Whoever asks can be refused, and can ask the same again, as often as it likes, and each time is a decision. So of such
+decisions 200 a day get a line of their own. The others are counted, and the count is written with the next line. A text
+in a line is cut to 300 characters. So a flood adds at most about 100 KB a day.
 """
 
 from __future__ import annotations
@@ -24,6 +28,16 @@ CREATE TABLE IF NOT EXISTS log (
     PRIMARY KEY (party, line)
 ) WITHOUT ROWID
 """
+_DAYS = """
+CREATE TABLE IF NOT EXISTS log_day (
+    party TEXT PRIMARY KEY,
+    day   INTEGER NOT NULL,
+    lines INTEGER NOT NULL
+) WITHOUT ROWID
+"""
+_ENDLESS = ("refused", "repeated", "began", "abandoned")  # decisions that whoever asks can bring about without end
+_LINES_A_DAY = 200
+_MOST_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +59,9 @@ class Log:
     """An append-only list of decisions.
 
     Guarantees:
-        `append` is part of the transaction that is open on the ledger, if one is. `verify` raises `LogTampered` for
-        the first line whose hash does not follow from the lines before it, and for a number that is missing.
+        `append` is part of the transaction that is open on the ledger, if one is. Every release has a line; of
+        refusals, repeated answers and runs that begin or are given up, the first 200 a day. `verify` raises
+        `LogTampered` for the first line whose hash does not follow from the lines before it, and for a missing number.
     """
 
     def __init__(self, ledger: Ledger, party: str) -> None:
@@ -54,15 +69,33 @@ class Log:
         self._party = party
         with ledger.transaction() as database:
             database.execute(_TABLE)
+            database.execute(_DAYS)
+        self._left_out = 0  # decisions that were counted since the last line
 
     def append(self, decision: str, **facts: str | int | float | None) -> None:
-        """Write one decision down."""
+        """Write one decision down, or count it, where whoever asks brings it about too often."""
+        if decision in _ENDLESS and self._lines_today() >= _LINES_A_DAY:
+            self._left_out += 1
+            return
+        facts = {name: fact[:_MOST_CHARACTERS] if isinstance(fact, str) else fact for name, fact in facts.items()}
         with self._ledger.transaction() as database:
-            number, previous = self._tail()
+            if decision in _ENDLESS:
+                row = (self._party, _today(), self._lines_today() + 1)
+                database.execute("INSERT OR REPLACE INTO log_day VALUES (?, ?, ?)", row)
+            if self._left_out:
+                facts, self._left_out = {**facts, "left_out": self._left_out}, 0
+            number, previous = self.tail()
             text = json.dumps({"decision": decision, "time": round(time.time(), 3), **facts}, sort_keys=True)
             database.execute(
                 "INSERT INTO log VALUES (?, ?, ?, ?)", (self._party, number + 1, text, _chain(previous, text))
             )
+
+    def _lines_today(self) -> int:
+        """How many lines of endless decisions were written today, by whatever process."""
+        row = self._ledger.database.execute(
+            "SELECT lines FROM log_day WHERE party = ? AND day = ?", (self._party, _today())
+        ).fetchone()
+        return 0 if row is None else int(row[0])
 
     def lines(self) -> list[Line]:
         """All lines, oldest first."""
@@ -73,7 +106,14 @@ class Log:
 
     def head(self) -> str:
         """The hash over all lines; keep it elsewhere to notice a log that was cut short."""
-        return self._tail()[1]
+        return self.tail()[1]
+
+    def hash_at(self, number: int) -> str | None:
+        """The hash over the lines up to one; None if there is no such line."""
+        row = self._ledger.database.execute(
+            "SELECT hash FROM log WHERE party = ? AND line = ?", (self._party, number)
+        ).fetchone()
+        return None if row is None else str(row[0])
 
     def verify(self, head: str | None = None) -> int:
         """Check the chain, up to `head` if given, and return the number of lines."""
@@ -90,11 +130,16 @@ class Log:
     def _first(self) -> str:
         return hashlib.sha256(self._party.encode()).hexdigest()
 
-    def _tail(self) -> tuple[int, str]:
+    def tail(self) -> tuple[int, str]:
+        """The number of the last line, and the hash over all."""
         row = self._ledger.database.execute(
             "SELECT line, hash FROM log WHERE party = ? ORDER BY line DESC LIMIT 1", (self._party,)
         ).fetchone()
         return (0, self._first()) if row is None else (int(row[0]), str(row[1]))
+
+
+def _today() -> int:
+    return int(time.time() // 86400)
 
 
 def _chain(previous: str, text: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
-from tacit.federation.reply import Disclosed, Encrypted, Kept, Relayed, Reply, Sealed
-from tacit.privacy.event import Composed, Event, NotPrivate, Repeated
+from tacit.federation.reply import Encrypted, Kept, Relayed, Reply, Sealed
+from tacit.privacy.event import Event, why_not_private
 from tacit.privacy.ledger import Budget
 
 
@@ -25,7 +25,8 @@ class Policy:
             1e-11 when they were 1 or 2, mostly when they were 3, sometimes when 5, never when 8 (4 or 5 features).
         budget: the most that its records may cost.
         not_private: the methods whose releases it accepts although no epsilon bounds them: baselines that disclose
-            statistics, exact openings, the papers' own calibrations, epsilon = infinity.
+            statistics, exact openings, the papers' own calibrations, epsilon = infinity; and those whose epsilon holds
+            only if the coordinator is honest (`curator-averaging`).
     """
 
     methods: Collection[str] | None = None
@@ -57,7 +58,9 @@ class Policy:
             allowed = ", ".join(sorted(self.methods)) or "none"
             raise PolicyRefusal(f"party {party!r} does not take part in {method!r}; it allows: {allowed}")
         if self.columns is not None:
-            forbidden = [name for name in table.schema.feature_names if name not in self.columns]
+            forbidden = [
+                name for name in (*table.schema.feature_names, table.schema.target.name) if name not in self.columns
+            ]
             if forbidden:
                 raise PolicyRefusal(
                     f"party {party!r} does not let a study use column {forbidden[0]!r}; "
@@ -69,23 +72,36 @@ class Policy:
                 f"leave it out, or let it lower min_records"
             )
 
+    def check_sizes(self, party: str, method: str, told: str) -> None:
+        """Refuse to tell a size where it is protected: where records come and go, unless the method is named."""
+        if self.budget.relation == "add-remove" and told != "none" and method not in self.not_private:
+            raise PolicyRefusal(
+                f"party {party!r}: {method!r} tells how many records it has, which its add-remove budget protects. "
+                f"Let the study promise under add-remove"
+            )
+
+    def check_event(self, party: str, method: str, event: Event) -> None:
+        """Refuse what no epsilon bounds, unless this party has named the method."""
+        self._check_named(party, method, why_not_private(event))
+
+    def _check_named(self, party: str, method: str, why: str) -> None:
+        if why and method not in self.not_private:
+            raise PolicyRefusal(
+                f"party {party!r}: {method!r} would release what no epsilon bounds ({why}). "
+                f"To accept that, name the method in the party's policy: Policy(not_private=[{method!r}])"
+            )
+
     def check_reply(self, party: str, method: str, reply: Reply, n_records: int) -> None:
         """Refuse a release that no epsilon bounds, unless this party has named the method and has enough records."""
-        if not (why := _not_private(reply.event)):
-            return
-        if method in self.not_private:
+        why = why_not_private(reply.event) or (reply.counts_on if isinstance(reply, Relayed) else "")
+        if why:
+            self._check_named(party, method, why)
             hidden = isinstance(reply, Sealed | Kept | Encrypted | Relayed) and reply.exact
             if hidden and n_records < self.min_records_exact:
                 raise PolicyRefusal(
                     f"party {party!r} gives exact statistics of {self.min_records_exact} records or more, and has "
                     f"fewer; leave it out, or let it lower min_records_exact"
                 )
-            return
-        what = "discloses" if isinstance(reply, Disclosed) else "would release"
-        raise PolicyRefusal(
-            f"party {party!r}: {method!r} {what} what no epsilon bounds ({why}). "
-            f"To accept that, name the method in the party's policy: Policy(not_private=[{method!r}])"
-        )
 
 
 class _EveryMethod(Collection[str]):
@@ -102,16 +118,3 @@ class _EveryMethod(Collection[str]):
 
     def __repr__(self) -> str:
         return "every method"
-
-
-def _not_private(event: Event) -> str:
-    """Why the event is not private; empty if it is."""
-    match event:
-        case NotPrivate(why=why):
-            return why
-        case Composed(events=events):
-            return next((why for why in map(_not_private, events) if why), "")
-        case Repeated(event=inner):
-            return _not_private(inner)
-        case _:
-            return ""

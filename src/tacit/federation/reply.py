@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.event import Event, NotPrivate
+from tacit.secure.bound import Bound
 from tacit.wire import Value
 
 Values = Mapping[str, Value]
@@ -37,6 +38,9 @@ class Sealed:
         addend: this party's vector.
         event: the cost of the opened sum.
         n_parties: how many parties the noise counts on; the center opens no sum over fewer.
+        bound: how long the addend is at most, noise included, as it follows from the plan: the same for all parties.
+            The nodes refuse a longer one. An honest one is longer with a chance below 2^-40, and is then replaced by
+            zeros.
         exact: whether the addend is an exact statistic of the records that adding up alone hides; a party with fewer
             than its policy's `min_records_exact` does not give it.
     """
@@ -44,6 +48,7 @@ class Sealed:
     addend: npt.NDArray[np.int64]
     event: Event
     n_parties: int
+    bound: Bound
     exact: bool = False
 
 
@@ -58,11 +63,15 @@ class Kept:
         addends: this party's arrays, by the names under which the center keeps their sums.
         event: the cost of what will be opened.
         n_parties: the center keeps no sum over fewer parties.
+        bounds: as of `Sealed`, by the same names.
+        contrasts: of which contrasts `variances` may be opened (`program.contrasts_digest`); empty: of none.
     """
 
     addends: Mapping[str, npt.NDArray[np.int64]]
     event: Event
     n_parties: int
+    bounds: Mapping[str, Bound]
+    contrasts: str = ""
     exact: ClassVar[bool] = True
 
 
@@ -77,12 +86,14 @@ class Encrypted:
         addends: as of `Kept`.
         event: the cost of what will be opened.
         n_parties: the center opens no sum over fewer parties.
+        bounds: of the addends; nobody can check how long a product is.
     """
 
     product: bytes
     addends: Mapping[str, npt.NDArray[np.int64]]
     event: Event
     n_parties: int
+    bounds: Mapping[str, Bound]
     exact: ClassVar[bool] = True
 
 
@@ -94,11 +105,14 @@ class Relayed:
         value: the letters, and public keys to seal answers to.
         event: what all that the protocol opens costs, with its first letters; `Free` with the later ones.
         exact: whether the protocol opens an exact statistic; see `Sealed`.
+        counts_on: what the event counts on besides; a party's policy must accept it by the method's name. Empty: on
+            nothing that a coordinator could break.
     """
 
     value: Values
     event: Event
     exact: bool = False
+    counts_on: str = ""
 
 
 @dataclass(frozen=True)

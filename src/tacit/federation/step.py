@@ -10,8 +10,9 @@
     def local_models(tables, plan, *, rngs) -> list[Sealed]: ...
 
 `plan` is what the party works out itself (`agreement`). `values` is a frozen dataclass with what only the coordinator
-can know, such as a model to look at. Nothing else reaches a step. A field of the values that is `pinned` has one value
-in a run: what a party is told first holds for every later question of the run that has a field of that name.
+can know, such as a model to look at. A field of the values that is `pinned` has one value in a run: what a party is
+told first holds for every later question of the run that has a field of that name. A step that is `seated` also gets
+the party's seat (`guard.Seat`), by which it checks what others signed. Nothing else reaches a step.
 """
 
 from __future__ import annotations
@@ -43,29 +44,37 @@ class Step:
         plan: type,
         values: type | None,
         pinned: tuple[str, ...] = (),
+        seated: bool = False,
     ) -> None:
         self.name = name
         self.version = version
         self.plan = plan
         self.values = values
         self.pinned = pinned
+        self.seated = seated
         self._single = single
         self._many: Many | None = None
         self.__doc__ = single.__doc__
 
-    def __call__(self, table: Table, plan: Any, values: Any = None, *, rng: Rng) -> Reply:
-        """Run at one party."""
-        return self._single(table, *self._given(plan, values), rng=rng)
+    def __call__(self, table: Table, plan: Any, values: Any = None, *, rng: Rng, seat: Any = None) -> Reply:
+        """Run at one party, in its seat of the run if the step looks at that."""
+        own = {"seat": seat} if self.seated else {}
+        return self._single(table, *self._given(plan, values), rng=rng, **own)
 
     def batched(self, many: M) -> M:
         """Register the form that serves many parties at once; it must give what the single form gives."""
         self._many = many
         return many
 
-    def run_many(self, tables: Sequence[Table], plan: Any, values: Any, *, rngs: Sequence[Rng]) -> Sequence[Reply]:
+    def run_many(
+        self, tables: Sequence[Table], plan: Any, values: Any, *, rngs: Sequence[Rng], seats: Sequence[Any]
+    ) -> Sequence[Reply]:
         """Run at several parties that live in one process, together where the step has a batched form."""
         if self._many is None or len(tables) < 2:
-            return [self(table, plan, values, rng=rng) for table, rng in zip(tables, rngs, strict=True)]
+            return [
+                self(table, plan, values, rng=rng, seat=seat)
+                for table, rng, seat in zip(tables, rngs, seats, strict=True)
+            ]
         return self._many(tables, *self._given(plan, values), rngs=rngs)
 
     def encode_values(self, values: Any) -> Value:
@@ -97,11 +106,17 @@ class Step:
 
 
 def step(
-    name: str, *, version: int, plan: type, values: type | None = None, pinned: tuple[str, ...] = ()
+    name: str,
+    *,
+    version: int,
+    plan: type,
+    values: type | None = None,
+    pinned: tuple[str, ...] = (),
+    seated: bool = False,
 ) -> Callable[[Single], Step]:
     """Make a function the step `name` in `version`, with the classes of its plan and values, and what is pinned."""
 
     def register(single: Single) -> Step:
-        return Step(name, version, single, plan=plan, values=values, pinned=pinned)
+        return Step(name, version, single, plan=plan, values=values, pinned=pinned, seated=seated)
 
     return register

@@ -23,6 +23,7 @@ from tacit.privacy.accounting import rho_for
 from tacit.privacy.event import Event, NotPrivate
 from tacit.privacy.guarantee import RELATIONS, Relation, check_delta, check_epsilon
 from tacit.privacy.noise.grid import NoiseGrid, VectorSum, calibrated_event, calibrated_grid, exact_grid
+from tacit.secure.bound import Bound, NormBound
 
 LARGEST_DELTA = 1e-6
 """The public rule for delta: this, or 1 / n^2 if that is less."""
@@ -133,7 +134,9 @@ class Cohort:
         """The loss of one record under a linear model, without a penalty."""
         return Loss(n_features=self.n_features, n_classes=self.n_classes, constant=self.constant)
 
-    def total(self, *, dimension: int, sensitivity: float, value_bound: float) -> VectorSum:
+    def total(
+        self, *, dimension: int, sensitivity: float, value_bound: float, norm_bound: float | None = None
+    ) -> VectorSum:
         """A sum of one vector from each party."""
         return VectorSum(
             dimension=dimension,
@@ -142,6 +145,7 @@ class Cohort:
             n_parties=self.n_parties,
             colluders=self.colluders,
             quorum=self.quorum,
+            norm_bound=norm_bound,
         )
 
     def check(self, table: Table) -> None:
@@ -185,11 +189,11 @@ class Promise:
     def settled(self, n_records: int | None = None) -> Promise:
         """The same with a delta that is a number; without a number of records, the largest that the rule gives.
 
-        Where records may be added or removed their number is not public, and the rule gives the largest, too.
+        Where records may be added or removed their number is not public (0), and the rule gives the largest, too.
         """
         if self.delta is not None:
             return self
-        if n_records is None or self.relation == "add-remove":
+        if not n_records or self.relation == "add-remove":
             return replace(self, delta=LARGEST_DELTA)
         return replace(self, delta=min(LARGEST_DELTA, 1 / n_records**2))
 
@@ -236,3 +240,8 @@ class Promise:
         if self.not_private is not None:
             return exact_grid(total)
         return calibrated_grid(total, epsilon=self.epsilon, delta=self.settled_delta)
+
+
+def bound_of(*grids: NoiseGrid) -> Bound:
+    """How long an addend on these grids is at most, noise included: one block a grid."""
+    return tuple(NormBound(size=grid.total.dimension, norm=grid.norm_bound) for grid in grids)

@@ -103,8 +103,9 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def sizes_told(self) -> SizesTold:
-        """What the parties of a run are told of their numbers of records."""
-        return "each"
+        """What is told of the parties' numbers of records: nothing, where neighbours may differ in them."""
+        may_differ = self.unit == "party" or self.relation == "add-remove"
+        return "none" if may_differ and self.promise.not_private is None else "each"
 
     @abstractmethod
     def event(self) -> Event:
@@ -141,15 +142,15 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def guarantee(self) -> Guarantee:
         """What one run promises; needs no data."""
         self._check_settings()
-        delta = self.promise.settled_delta
-        promised = guarantee_of(self.event(), delta, self.unit, self.relation)
+        promised = guarantee_of(self.event(), self.promise.settled_delta, self.unit, self.relation)
         return replace(promised, epsilon=self._as_asked(promised.epsilon))
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         """What a run with this group is: the same for the coordinator and for every party."""
         self._check_settings()
         plan = self.plan(self.cohort(schema, group))
-        return Terms(plan=plan, course=self.course(plan))
+        delta = self.promise.settled(group.n_records or None).settled_delta
+        return Terms(plan=plan, course=self.course(plan), delta=delta)
 
     def cohort(self, schema: Schema, group: SumGroup) -> Cohort:
         """Who takes part in a run with this group, with the settings' intercept and colluders."""
@@ -200,10 +201,11 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         self._check_settings()
         started = time.perf_counter()
-        before = {name: card.n_records for name, card in parties.cards.items()}
+        before = parties.told_sizes(self)
         run = parties.begin(self)
         self.delta_: float = self.promise.settled(run.n_records).settled_delta
-        learned = self._learn(run, run.plan)
+        with run:
+            learned = self._learn(run, run.plan)
         self._take_columns(parties.schema, parties.labels)
         if learned.coef is not None and learned.intercept is not None:
             self.coef_: Floats = learned.coef
@@ -221,8 +223,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def decision_function(self, X: Rows) -> Floats:
         """Log odds of the last class (two classes), or one score for each class."""
-        rows = self._encoded(X)
-        scores: Floats = rows @ self.coef_.T + self.intercept_
+        scores: Floats = self._encoded(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Rows) -> Floats:
@@ -241,8 +242,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def score(self, X: Rows, y: npt.ArrayLike | None = None) -> float:
         """Accuracy; a `Table` brings its own labels."""
-        truth = self._truth(X, y)
-        return float(np.mean(np.argmax(self.predict_proba(X), axis=1) == truth))
+        return float(np.mean(np.argmax(self.predict_proba(X), axis=1) == self._truth(X, y)))
 
     def evaluate(self, X: Rows, y: npt.ArrayLike | None = None, *, label: str = "test data") -> Metrics:
         """Measure on records that the caller may see, and put the figures into the report."""
@@ -342,7 +342,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         return indices[inverse]
 
-    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int], seconds: float) -> RunFacts:
+    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         inference = learned.inference
         return RunFacts(
             method=type(self).__name__,
@@ -366,12 +366,12 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             else coefficient_rows(learned.coef, learned.intercept, run.schema, inference),
             fit=None
             if inference is None
-            else FitFacts(log_likelihood=inference.log_likelihood, aic=inference.aic, n_records=sum(sizes.values())),
+            else FitFacts(log_likelihood=inference.log_likelihood, aic=inference.aic, n_records=run.n_records or None),
             notices=learned.notices,
             seeded=run.seeded,
         )
 
-    def _party_facts(self, name: str, n_records: int, given: Given | None) -> PartyFacts:
+    def _party_facts(self, name: str, n_records: int | None, given: Given | None) -> PartyFacts:
         events = () if given is None else tuple(given.events)
         delta = self.guarantee_.delta
         return PartyFacts(

@@ -58,13 +58,17 @@ class Solutions:
         return coefficients(self.theta, self.problem.n_features, self.problem.loss.constant)
 
 
-def fit_many(X: Array, y: Labels, offsets: Labels, *, problem: Problem, l2: Array | None = None) -> Solutions:
+def fit_many(
+    X: Array, y: Labels, offsets: Labels, *, problem: Problem, l2: Array | None = None, finish: bool = True
+) -> Solutions:
     """The optimum of each problem p on the rows offsets[p] to offsets[p + 1] of X and y.
 
     `l2`, of shape (P,), replaces problem.l2 where problems are penalised differently. Every problem must be penalised.
+    Without `finish`, what the stacked arithmetic could not bring within the tolerance is left as it is.
 
     Guarantees:
-        Each optimum has a finite distance bound, within the tolerance but for what rounding hides.
+        Each optimum has a finite distance bound, within the tolerance but for what rounding hides. Without `finish` a
+        distance bound may be larger or infinite, and no record makes this fail.
     """
     n_problems = len(offsets) - 1
     l2 = np.full(n_problems, problem.l2) if l2 is None else l2
@@ -75,7 +79,7 @@ def fit_many(X: Array, y: Labels, offsets: Labels, *, problem: Problem, l2: Arra
     for chosen in _stacks(records.sizes, problem):
         stack = _Stack(records, chosen, problem)
         theta[chosen], gradient_norm[chosen], distance_bound[chosen], done = stack.solve()
-        for p in chosen[~done]:
+        for p in chosen[~done] if finish else ():
             one = replace(problem, l2=float(l2[p]), start=theta[p])
             rows = slice(offsets[p], offsets[p + 1])
             solution = fit(lambda rows=rows: [(X[rows], y[rows])], problem=one)  # type: ignore[misc]

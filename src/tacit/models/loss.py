@@ -20,6 +20,7 @@ from tacit.errors import SettingError
 from tacit.models.residual import residuals, softmax, subtract_label
 
 Array = NDArray[np.float64]
+FineArray = NDArray[np.longdouble]
 Labels = NDArray[np.int64]
 Blocks = Callable[[], Iterable[tuple[Array, Labels]]]
 """A function that starts a new pass over the row blocks (X, y) of a table."""
@@ -133,6 +134,18 @@ class Loss:
             residual=residual,
             n_chunks=n_chunks,
         )
+
+    def fine_gradient(self, blocks: Blocks, theta: Array) -> FineArray:
+        """The sum of the records' gradients in the finest floats that there are; `assured` bounds its error."""
+        W = np.atleast_2d(theta).astype(np.longdouble)
+        total = np.zeros(W.shape, dtype=np.longdouble)
+        for X, y in blocks():
+            for start in range(0, len(X), CHUNK_ROWS):
+                part, labels = X[start : start + CHUNK_ROWS], y[start : start + CHUNK_ROWS]
+                rows = np.column_stack([part, np.full(len(part), self.constant)]) if self.constant else part
+                fine = rows.astype(np.longdouble)
+                total += residuals(fine @ W.T, labels).T @ fine
+        return total.reshape(theta.shape)
 
     def _add_gram(self, X: Array, weights: Array, out: Array) -> None:
         """Add sum_i weights_i (x_i, c)(x_i, c)' to `out`, for weights >= 0."""

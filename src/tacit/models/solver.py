@@ -24,7 +24,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from tacit.errors import DataError, NotConverged
 from tacit.models.certificate import Certificate, FitPoint, certify
 from tacit.models.diagnosis import explain_missing_class, explain_no_optimum
-from tacit.models.loss import Array, Blocks, Labels, Sums
+from tacit.models.loss import Array, Blocks, FineArray, Labels, Sums
 from tacit.models.problem import Intercept, Problem, Solution
 
 __all__ = ["BlockRecords", "Extent", "Intercept", "Problem", "Records", "Solution", "fit", "minimise"]
@@ -244,6 +244,10 @@ class BlockRecords:
         """Value, gradient and curvature at `theta`, in one pass."""
         blocks = self._measured() if self._extent is None else self._blocks()
         return self._problem.loss.fold(blocks, theta, curvature=curvature)
+
+    def fine_gradient(self, theta: Array) -> FineArray:
+        """The gradient at `theta` in the finest floats."""
+        return self._problem.loss.fine_gradient(self._blocks, theta)
 
     def extent(self) -> Extent:
         """What the first pass saw."""

@@ -1,6 +1,6 @@
 """What events cost: the least epsilon for a delta, and the noise for both.
 
-An event is first summed up into what composes exactly (`_Costs`), then every proven bound that fits is tried and the
+An event is first summed up into what composes exactly (`Costs`), then every proven bound that fits is tried and the
 best is taken. Each holds for adaptive compositions. Numbers lean towards privacy: costs and noise are rounded up.
 
     pure       the epsilons add up; delta = 0 is enough
@@ -16,6 +16,11 @@ The noise multiplier of a Gaussian event is over the sensitivity *under the rela
 Replacing a record is removing one and adding another, so (epsilon, delta) becomes (2 epsilon, (1 + exp(epsilon))
 delta); or the sampling is ignored and the term changes by at most twice its bound. The replace-one mode of
 dp_accounting is not used: it is reported to be too small (its issue 378).
+
+Other events that are stated for add-remove alone (`Under`) are counted under replace-one in the same two steps, each
+release by itself: epsilon becomes 2 epsilon, mu 2 mu (Dong, Roth and Su 2022, Theorem 2.14), rho 4 rho (Bun and
+Steinke 2016, Proposition 1.9), (epsilon, delta) as above. What is stated for replace-one alone says nothing of
+add-remove.
 """
 
 from __future__ import annotations
@@ -40,6 +45,7 @@ from tacit.privacy.event import (
     PoissonSampled,
     Pure,
     Repeated,
+    Under,
     Zcdp,
 )
 from tacit.privacy.gaussian import least_epsilon, log_gaussian_delta, mu_of_pure
@@ -62,10 +68,13 @@ def epsilon_of(event: Event, delta: float, *, relation: Relation = "replace-one"
     """
     if delta != 0:
         check_delta(delta)
-    costs = _sum_up(event, relation)
-    if costs.lost_delta > delta:
-        return math.inf
-    return min(bound.epsilon(delta - costs.lost_delta) for bound in _bounds(costs, relation))
+    costs = sum_up(event, relation)
+    return math.inf if costs.lost_delta > delta else epsilon_of_costs(costs, delta - costs.lost_delta, relation)
+
+
+def epsilon_of_costs(costs: Costs, delta: float, relation: Relation) -> float:
+    """The least epsilon that is proved at `delta`, but for the chance `lost_delta` that the costs hold no more."""
+    return min(bound.epsilon(delta) for bound in _bounds(costs, relation))
 
 
 def guarantee_of(event: Event, delta: float, unit: Unit, relation: Relation) -> Guarantee:
@@ -136,7 +145,7 @@ def least_noise(
 
 
 @dataclass
-class _Costs:
+class Costs:
     """An event summed up: one number for each kind that composes by addition."""
 
     pure_epsilon: float = 0.0
@@ -149,39 +158,46 @@ class _Costs:
     is_private: bool = True
 
 
-def _sum_up(event: Event, relation: Relation) -> _Costs:
+def sum_up(event: Event, relation: Relation) -> Costs:
+    """The event as one number for each kind of cost, under `relation`."""
     if relation not in RELATIONS:
         raise SettingError(f"relation = {relation!r} is unknown; choose one of {', '.join(RELATIONS)}")
-    costs = _Costs()
-    _add(costs, event, 1)
+    costs = Costs()
+    _add(costs, event, 1, relation)
     return costs
 
 
-def _add(costs: _Costs, event: Event, count: int) -> None:
+def _add(costs: Costs, event: Event, count: int, relation: Relation, steps: int = 1) -> None:
+    """Add an event that happened so often, seen between tables that lie so many of its own steps apart."""
     match event:
         case Free():
             pass
         case Pure(epsilon=epsilon):
+            epsilon *= steps
             costs.pure_epsilon += count * epsilon
             costs.pure_mu_squared += count * mu_of_pure(epsilon) ** 2
             costs.pure_rho += count * epsilon * math.tanh(epsilon / 2)
         case Approximate(epsilon=epsilon, delta=delta):
-            _add(costs, Pure(epsilon=epsilon), count)
-            costs.lost_delta += count * delta
+            _add(costs, Pure(epsilon=epsilon), count, relation, steps)
+            costs.lost_delta += count * delta * sum(math.exp(min(i * epsilon, 700.0)) for i in range(steps))
         case Gaussian(noise_multiplier=noise):
-            costs.mu_squared += count / noise**2
+            costs.mu_squared += count * (steps / noise) ** 2
         case DiscreteGaussian(noise_multiplier=noise):
-            costs.rho += count / (2 * noise**2)
+            costs.rho += count * (steps / noise) ** 2 / 2
         case Zcdp(rho=rho):
-            costs.rho += count * rho
+            costs.rho += count * steps**2 * rho
         case PoissonSampled():
             costs.sampled[event] += count
         case Repeated(event=inner, count=times):
-            _add(costs, inner, count * times)
+            _add(costs, inner, count * times, relation, steps)
         case Composed(events=events):
             for inner in events:
-                _add(costs, inner, count)
-        case NotPrivate():
+                _add(costs, inner, count, relation, steps)
+        case Under(relations=relations, event=inner) if relation in relations:
+            _add(costs, inner, count, relation)
+        case Under(event=inner) if relation == "replace-one":
+            _add(costs, inner, count, relation, steps=2)
+        case NotPrivate() | Under():
             costs.is_private = False
 
 
@@ -189,7 +205,7 @@ class _Bound(Protocol):
     def epsilon(self, delta: float) -> float: ...
 
 
-def _bounds(costs: _Costs, relation: Relation) -> Iterator[_Bound]:
+def _bounds(costs: Costs, relation: Relation) -> Iterator[_Bound]:
     """Every bound that is proven of these costs."""
     if not costs.is_private:
         yield _Pure(math.inf)
@@ -261,14 +277,23 @@ def _log_concentrated_delta(epsilon: float, rho: float) -> float:
     if math.isinf(epsilon):
         return -math.inf
 
-    # The derivative (2 alpha - 1) rho - epsilon + log(1 - 1/alpha) grows with alpha: find its zero. Here x = alpha - 1.
-    def is_beyond(x: float) -> bool:
-        return (2 * (1 + x) - 1) * rho - epsilon - math.log1p(1 / x) >= 0
-
-    x = bisect(is_beyond, yes=(epsilon + 1) / (2 * rho) + 2, no=1e-9, tolerance=0.0, middle=geometric_mean)
+    x = best_order(epsilon, rho) - 1
     alpha = 1 + x
     terms = (x * alpha * rho, -x * epsilon, -math.log(x), -alpha * math.log1p(1 / x))
     return min(0.0, sum(terms) + 1e-15 * sum(map(abs, terms)))
+
+
+def best_order(epsilon: float, rho: float) -> float:
+    """The alpha at which rho-zero-concentrated privacy implies epsilon at the least delta."""
+    # The derivative (2 alpha - 1) rho - epsilon + log(1 - 1/alpha) is zero there. It grows with alpha, ever more
+    # slowly, so Newton's steps from below never pass its zero. Here x = alpha - 1.
+    x = max(1e-9, (epsilon / rho - 1) / 2)
+    for _ in range(64):
+        step = (epsilon + math.log1p(1 / x) - (1 + 2 * x) * rho) / (2 * rho + 1 / (x * (1 + x)))
+        if step <= 1e-12 * x:
+            break
+        x += step
+    return 1 + x
 
 
 @dataclass(frozen=True)
@@ -328,4 +353,11 @@ class _Sum:
     second: _Bound
 
     def epsilon(self, delta: float) -> float:
-        return min(self.first.epsilon(f * delta) + self.second.epsilon((1 - f) * delta) for f in _SPLITS) * _UP
+        shares = self._shares()
+        return min(self.first.epsilon(f * delta) + self.second.epsilon((1 - f) * delta) for f in shares) * _UP
+
+    def _shares(self) -> tuple[float, ...]:
+        """What of delta the first part may get; what is pure has no use for any."""
+        if isinstance(self.first, _Pure):
+            return (0.0,)
+        return (1.0,) if isinstance(self.second, _Pure) else _SPLITS

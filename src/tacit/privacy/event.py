@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.errors import SettingError, WireError
+from tacit.privacy.guarantee import RELATIONS, Relation
 
 Json = dict[str, object]
 
@@ -109,6 +110,22 @@ class Repeated:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Under:
+    """`event`, whose numbers hold under each of these relations, and under no other.
+
+    An event without this is stated for the relation that is claimed, and a ledger takes it for replace-one.
+    `PoissonSampled` needs no such word: its cost is known under either relation.
+    """
+
+    relations: tuple[Relation, ...]
+    event: Event
+
+    def __post_init__(self) -> None:
+        if not self.relations or any(relation not in RELATIONS for relation in self.relations):
+            raise SettingError(f"relations = {self.relations!r} must be among {', '.join(RELATIONS)}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class NotPrivate:
     """A release that no epsilon bounds, and why."""
 
@@ -116,7 +133,17 @@ class NotPrivate:
 
 
 Event = (
-    Free | Pure | Approximate | Gaussian | DiscreteGaussian | Zcdp | PoissonSampled | Composed | Repeated | NotPrivate
+    Free
+    | Pure
+    | Approximate
+    | Gaussian
+    | DiscreteGaussian
+    | Zcdp
+    | PoissonSampled
+    | Composed
+    | Repeated
+    | Under
+    | NotPrivate
 )
 
 _LEAVES: dict[str, type[Free | Pure | Approximate | Gaussian | DiscreteGaussian | Zcdp | NotPrivate]] = {
@@ -140,8 +167,23 @@ def to_json(event: Event) -> Json:
             return {"kind": "composed", "events": [to_json(e) for e in events]}
         case Repeated(event=inner, count=count):
             return {"kind": "repeated", "event": to_json(inner), "count": count}
+        case Under(relations=relations, event=inner):
+            return {"kind": "under", "relations": list(relations), "event": to_json(inner)}
         case _:
             return {"kind": _NAMES[type(event)], **vars(event)}
+
+
+def why_not_private(event: Event) -> str:
+    """Why no epsilon bounds the event; empty if one does."""
+    match event:
+        case NotPrivate(why=why):
+            return why
+        case Composed(events=events):
+            return next((why for why in map(why_not_private, events) if why), "")
+        case Repeated(event=inner) | Under(event=inner):
+            return why_not_private(inner)
+        case _:
+            return ""
 
 
 def from_json(value: object) -> Event:
@@ -166,6 +208,8 @@ def _from_json(value: object) -> Event:
             return Composed(events=tuple(_from_json(e) for e in fields["events"]))
         case "repeated":
             return Repeated(event=_from_json(fields["event"]), count=int(fields["count"]))
+        case "under":
+            return Under(relations=tuple(fields["relations"]), event=_from_json(fields["event"]))
         case kind:
             return _LEAVES[kind](**fields)
 

@@ -1,9 +1,25 @@
 """The ledger: what each record of a party has cost, on disk before anything leaves.
 
-One SQLite file holds a party's releases (event and stored answer in the same row) and its log. A release is one
-transaction: the row is either wholly there, and the answer may leave, or not there at all, and nothing has left. So
-a process that is killed at any point leaves no release uncounted, and the same question asked again after the
-restart gets the stored answer and is not charged twice.
+One SQLite file holds a party's runs (what each may cost), its releases (event and stored answer in one row) and its
+log. A run *reserves* its whole cost when it begins, or does not begin. So no run stops half-way for lack of budget,
+and whether a budget is left is known before a record is read.
+
+A release is one transaction: the row is either wholly there, and the answer may leave, or not there at all, and nothing
+has left. So a process that is killed at any point leaves no release uncounted, and the same question asked again after
+the restart gets the stored answer.
+
+A run that is abandoned before its first answer gives its reservation back. One that has answered keeps all of it for
+ever. Why that is safe:
+1. Whether a run fits, and so whether it begins, follows from the costs of runs and from the budget. It depends on no
+   record.
+2. A run without an answer has told nothing that depends on a record. Its part of the transcript has the same law on
+   neighbouring tables: it costs nothing in any currency, so the runs that are counted bound what was told.
+3. Giving back removes the run's row, in one transaction that finds no answer. Answering needs the row, in one
+   transaction. So an abandoned run answers no more, unless it begins again, that is, pays again.
+
+What fits a budget, and what that promises, stands in `filter`. An *account* is what a budget belongs to: the records,
+whatever their owner is called. A party's own file is one account (`sole_account`). In a simulation a table keeps the
+account under which it was first seen, by whatever name it takes part later.
 """
 
 from __future__ import annotations
@@ -11,77 +27,35 @@ from __future__ import annotations
 import json
 import math
 import time
+import weakref
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tacit.errors import BudgetExceeded
-from tacit.privacy.accounting import epsilon_of
-from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json
+from tacit.errors import BudgetExceeded, NotAgreed, SettingError
+from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json, why_not_private
+from tacit.privacy.filter import SHARES, Charge, fits, least_limit
 from tacit.privacy.guarantee import Relation, check_delta, check_epsilon
+from tacit.privacy.ledger_file import TABLES, UPGRADES, VERSION
 from tacit.storage import Database, open_database
 
-_ROUNDING = 1 + 1e-9  # the accountant rounds up by less than this; a budget can be spent to its end
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS release (
-    party    TEXT NOT NULL,
-    study    TEXT NOT NULL,
-    question TEXT NOT NULL,
-    event    TEXT NOT NULL,
-    answer   BLOB NOT NULL,
-    time     REAL NOT NULL,
-    run      TEXT NOT NULL DEFAULT '',
-    step     TEXT NOT NULL DEFAULT '',
-    turn     INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (party, question)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS release_by_study ON release (party, study);
-CREATE INDEX IF NOT EXISTS release_by_run ON release (party, run, step, turn);
-CREATE TABLE IF NOT EXISTS run (
-    party     TEXT NOT NULL,
-    run       TEXT NOT NULL,
-    study     TEXT NOT NULL,
-    agreement TEXT NOT NULL,
-    sum_group TEXT NOT NULL,
-    time      REAL NOT NULL,
-    PRIMARY KEY (party, run)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS pinned (
-    party  TEXT NOT NULL,
-    run    TEXT NOT NULL,
-    field  TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    PRIMARY KEY (party, run, field)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sum_group (
-    digest TEXT PRIMARY KEY,
-    body   BLOB NOT NULL
-) WITHOUT ROWID;
-"""
-
-VERSION = 2
-"""Of the ledger's format. A ledger of any earlier version is read for ever."""
-
-_UPGRADES = {
-    1: """
-ALTER TABLE release ADD COLUMN run  TEXT NOT NULL DEFAULT '';
-ALTER TABLE release ADD COLUMN step TEXT NOT NULL DEFAULT '';
-ALTER TABLE release ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
-"""
-}
+ASKED, FAILED = "asked", "failed"
+"""Pinned for a run before its first step runs, and if one fails, which may tell of a record: it answers no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The most that a party's records may cost, at probability `delta`, in one study and in all studies.
+    """The most that a party's records may cost, in one study and in all studies.
 
-    A release that no epsilon bounds needs budgets without a limit. It then stands beside the others and is not counted
-    against a limit on those: whoever allowed it has allowed it by name (`Policy.not_private`).
+    Guarantees:
+        All runs that were accepted within a limit are (limit, 4 delta)-differentially private together, whoever chose
+        them and after whatever outcomes: see `filter`.
 
-    `relation` is the one under which the party counts sampled events, whose cost the accountant tells under either;
-    replace-one, the default, is the stricter. Other events are stated for the relation of their method.
+    A run that no epsilon bounds stands beside this: whoever allowed it has allowed it by name (`Policy.not_private`).
+    `relation` is the one under which the party counts. Runs that are stated for add-remove are converted to
+    replace-one; runs that are stated for replace-one do not fit a budget under add-remove.
     """
 
     epsilon_per_study: float = math.inf
@@ -94,12 +68,17 @@ class Budget:
         check_epsilon(self.epsilon_in_all, "the budget's epsilon_in_all")
         check_delta(self.delta, "the budget's delta")
 
+    @property
+    def promised_delta(self) -> float:
+        """The delta of what is promised about all runs together."""
+        return SHARES * self.delta
+
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """One answer about to leave: who gives it, in which study and run, to which question, at what cost."""
+    """One answer about to leave: from which account, in which study and run, to which question, at what cost."""
 
-    party: str
+    account: str
     study: str
     run: str
     step: str
@@ -113,157 +92,309 @@ class LedgerEntry:
 class RunEntry:
     """A run that a party agreed to: of which study, under which agreement (a digest), with which group (a digest)."""
 
-    party: str
+    account: str
     run: str
     study: str
     agreement: str
     group: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A step of a run: what each answer to it costs, and how many are given at most."""
+
+    step: str
+    event: Event
+    times: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reservation:
+    """What a run may release, all of it known when the run begins.
+
+    Attributes:
+        stages: its steps.
+        delta: the run's own, at which it counts where epsilons add up (`filter`).
+    """
+
+    stages: tuple[Stage, ...]
+    delta: float = 0.0
+
+    @property
+    def event(self) -> Event:
+        """All of its releases."""
+        return Composed(events=tuple(Repeated(event=stage.event, count=stage.times) for stage in self.stages))
+
+    def charge(self, count: int = 1) -> Charge:
+        """What so many runs cost."""
+        return Charge(event=self.event, delta=self.delta, count=count)
+
+
 class Ledger:
-    """What has been spent, by party and study.
+    """What has been reserved and released, by account and study.
 
     Guarantees:
-        When `spend` has returned, the release is on disk. When it has raised, nothing is. Rows are never changed or
-        removed: there is no refund.
+        When `spend` has returned, the release is on disk, and its cost was counted before. When it has raised, nothing
+        is. Releases are never changed or removed, nor is the cost of a run that has answered.
     """
 
     def __init__(self, path: str | Path = ":memory:") -> None:
         """Open the ledger at `path`, or make it; the default lives and dies with the process (a simulation)."""
         self.path = str(path)
-        self.database = open_database(self.path, _TABLES, use="as a ledger", version=VERSION, upgrades=_UPGRADES)
+        self.database = open_database(self.path, TABLES, use="as a ledger", version=VERSION, upgrades=UPGRADES)
+        self._seen: dict[int, tuple[weakref.ref[object], str]] = {}  # tables, and the account of each
 
     def transaction(self) -> AbstractContextManager[Database]:
         """All or nothing; a transaction within a transaction joins it."""
         return self.database.transaction()
 
-    def spend(self, release: LedgerEntry, budget: Budget) -> None:
-        """Charge the release, or raise `BudgetExceeded` and charge nothing."""
-        text = json.dumps(to_json(release.event), sort_keys=True)
-        with self.transaction() as database:
-            self._check(release, text, budget)
-            database.execute(
-                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    release.party, release.study, release.question, text, release.answer, time.time(), release.run,
-                    release.step, release.turn,
-                ),
-            )  # fmt: skip
-
-    def begin_run(self, entry: RunEntry, group: bytes) -> None:
-        """Write down that a run begins, and with which group."""
-        with self.transaction() as database:
-            known = database.execute("SELECT 1 FROM sum_group WHERE digest = ?", (entry.group,)).fetchone()
-            if known is None:
-                database.execute("INSERT INTO sum_group VALUES (?, ?)", (entry.group, group))
-            database.execute(
-                "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?)",
-                (entry.party, entry.run, entry.study, entry.agreement, entry.group, time.time()),
-            )
-
-    def run(self, party: str, run: str) -> RunEntry | None:
-        """The run of that name, if the party agreed to it."""
-        row = self.database.execute(
-            "SELECT study, agreement, sum_group FROM run WHERE party = ? AND run = ?", (party, run)
-        ).fetchone()
-        if row is None:
-            return None
-        study, agreement, group = map(str, row)
-        return RunEntry(party=party, run=run, study=study, agreement=agreement, group=group)
-
-    def group_of_run(self, party: str, run: str) -> bytes | None:
-        """The group with which the party agreed to a run, as it was sent."""
-        row = self.database.execute(
-            "SELECT body FROM sum_group JOIN run ON sum_group = digest WHERE party = ? AND run = ?", (party, run)
-        ).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def pin(self, party: str, run: str, field: str, digest: str) -> str:
-        """The digest of what the party was first told for this field in a run: this one, if nothing was told before."""
-        with self.transaction() as database:
-            database.execute("INSERT OR IGNORE INTO pinned VALUES (?, ?, ?, ?)", (party, run, field, digest))
-            row = database.execute(
-                "SELECT digest FROM pinned WHERE party = ? AND run = ? AND field = ?", (party, run, field)
-            ).fetchone()
-        return str(row[0])
-
-    def n_runs(self, party: str, agreement: str) -> int:
-        """How many runs have begun under one agreement."""
-        row = self.database.execute(
-            "SELECT COUNT(*) FROM run WHERE party = ? AND agreement = ?", (party, agreement)
-        ).fetchone()
-        return int(row[0])
-
-    def answered(self, party: str, run: str) -> list[tuple[str, int, int]]:
-        """Of each step that the party answered in a run: its name, how often, and the last turn."""
-        rows = self.database.execute(
-            "SELECT step, COUNT(*), MAX(turn) FROM release WHERE party = ? AND run = ? GROUP BY step", (party, run)
-        )
-        return [(str(step), int(count), int(last_turn)) for step, count, last_turn in rows]
-
-    def answer(self, party: str, question: str) -> bytes | None:
-        """The stored answer to a question that this party has answered before."""
-        row = self.database.execute(
-            "SELECT answer FROM release WHERE party = ? AND question = ?", (party, question)
-        ).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def event(self, party: str, study: str | None = None) -> Event:
-        """Everything that the party's records have been through, in one study or in all."""
-        return _event(self._history(party, study))
-
-    def epsilon(
-        self, party: str, *, delta: float, study: str | None = None, relation: Relation = "replace-one"
-    ) -> float:
-        """What that costs at `delta`."""
-        return _epsilon(self._history(party, study), delta, relation)
-
-    def n_releases(self, party: str, study: str | None = None) -> int:
-        """How many answers the party has given."""
-        return sum(count for _, count in self._history(party, study))
-
-    def studies(self, party: str) -> list[str]:
-        """The studies that the party has answered, in order of their names."""
-        rows = self.database.execute("SELECT DISTINCT study FROM release WHERE party = ? ORDER BY study", (party,))
-        return [str(study) for (study,) in rows]
-
     def close(self) -> None:
         """Close the file."""
         self.database.close()
 
-    def _history(self, party: str, study: str | None) -> tuple[tuple[str, int], ...]:
-        where, values = ("", (party,)) if study is None else (" AND study = ?", (party, study))
-        rows = self.database.execute(
-            f"SELECT event, COUNT(*) FROM release WHERE party = ?{where} GROUP BY event ORDER BY event", values
-        )
-        return tuple((str(event), int(count)) for event, count in rows)
+    # --- accounts ----------------------------------------------------------------------------------------------------
 
-    def _check(self, release: LedgerEntry, text: str, budget: Budget) -> None:
-        limits = [("in this study", budget.epsilon_per_study, release.study), ("in all", budget.epsilon_in_all, None)]
+    def sole_account(self, name: str) -> str:
+        """The account of a party's own file, whatever its owner is called now: the first name that it was written by.
+
+        Raises:
+            SettingError: if the file holds several accounts.
+        """
+        rows = self.database.execute("SELECT party FROM run UNION SELECT party FROM release").fetchall()
+        names = sorted(str(found) for (found,) in rows)
+        if len(names) > 1:
+            raise SettingError(
+                f"{self.path} holds the accounts of {', '.join(names)}, and a party has one; use the ledger of its own"
+            )
+        return names[0] if names else name
+
+    def account_of(self, records: object, name: str) -> str:
+        """The account of a table in a simulation: the name under which this ledger first saw it."""
+        found = self._seen.get(id(records))
+        if found is None or found[0]() is not records:
+            found = self._seen[id(records)] = weakref.ref(records), name
+        return found[1]
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    def begin_run(self, entry: RunEntry, group: bytes, reservation: Reservation, budget: Budget | None) -> None:
+        """Write down that a run begins and with which group, and reserve its cost.
+
+        Args:
+            entry: the run.
+            group: who is in it, encoded.
+            reservation: what it may release.
+            budget: what it must fit; None for a run that its owner allowed by name although no epsilon bounds it.
+
+        Raises:
+            BudgetExceeded: if it does not fit; nothing is then written.
+        """
+        reserved, event = _texts(reservation)
+        with self.transaction() as database:
+            if budget is not None:
+                self._check(entry, reservation, budget)
+            known = database.execute("SELECT 1 FROM sum_group WHERE digest = ?", (entry.group,)).fetchone()
+            if known is None:
+                database.execute("INSERT INTO sum_group VALUES (?, ?)", (entry.group, group))
+            database.execute(
+                "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    entry.account, entry.run, entry.study, entry.agreement, entry.group, time.time(), reserved, event,
+                    reservation.delta,
+                ),
+            )  # fmt: skip
+
+    def abandon(self, account: str, run: str) -> bool:
+        """Give a run's reservation back if none of its steps has run; True if it did. Such a run answers no more."""
+        with self.transaction() as database:
+            done = database.execute(
+                "DELETE FROM run WHERE party = ?1 AND run = ?2 AND reserved != '' "
+                "AND NOT EXISTS (SELECT 1 FROM release WHERE party = ?1 AND run = ?2) "
+                "AND NOT EXISTS (SELECT 1 FROM pinned WHERE party = ?1 AND run = ?2 AND field = ?3)",
+                (account, run, ASKED),
+            )
+            if done.rowcount:
+                database.execute("DELETE FROM pinned WHERE party = ? AND run = ?", (account, run))
+                database.execute("DELETE FROM sum_group WHERE digest NOT IN (SELECT sum_group FROM run)")
+        return done.rowcount > 0
+
+    def abandon_all(self, account: str, agreement: str) -> None:
+        """Abandon every run under an agreement that was taken back."""
+        rows = self.database.execute("SELECT run FROM run WHERE party = ? AND agreement = ?", (account, agreement))
+        for (run,) in rows.fetchall():
+            self.abandon(account, str(run))
+
+    def run(self, account: str, run: str) -> RunEntry | None:
+        """The run of that name, if the party agreed to it."""
+        row = self.database.execute(
+            "SELECT study, agreement, sum_group FROM run WHERE party = ? AND run = ?", (account, run)
+        ).fetchone()
+        if row is None:
+            return None
+        study, agreement, group = map(str, row)
+        return RunEntry(account=account, run=run, study=study, agreement=agreement, group=group)
+
+    def group_of_run(self, account: str, run: str) -> bytes | None:
+        """The group with which the party agreed to a run, as it was sent."""
+        row = self.database.execute(
+            "SELECT body FROM sum_group JOIN run ON sum_group = digest WHERE party = ? AND run = ?",
+            (account, run),
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def pin(self, account: str, run: str, field: str, digest: str) -> str:
+        """The digest of what the party was first told for this field in a run: this one, if nothing was told before."""
+        with self.transaction() as database:
+            database.execute("INSERT OR IGNORE INTO pinned VALUES (?, ?, ?, ?)", (account, run, field, digest))
+            row = database.execute(
+                "SELECT digest FROM pinned WHERE party = ? AND run = ? AND field = ?", (account, run, field)
+            ).fetchone()
+        return str(row[0])
+
+    def has_failed(self, account: str, run: str) -> bool:
+        """Whether a step of a run failed."""
+        found = self.database.execute(
+            "SELECT 1 FROM pinned WHERE party = ? AND run = ? AND field = ?", (account, run, FAILED)
+        ).fetchone()
+        return found is not None
+
+    def n_runs(self, account: str, agreement: str) -> int:
+        """How many runs have begun under one agreement, without those that were abandoned."""
+        row = self.database.execute(
+            "SELECT COUNT(*) FROM run WHERE party = ? AND agreement = ?", (account, agreement)
+        ).fetchone()
+        return int(row[0])
+
+    # --- releases ----------------------------------------------------------------------------------------------------
+
+    def spend(self, release: LedgerEntry) -> None:
+        """Write down an answer of a run, or raise `NotAgreed` and write nothing: its cost must be reserved."""
+        with self.transaction() as database:
+            self._check_reserved(release)
+            database.execute(
+                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    release.account, release.study, release.question, event_text(release.event), release.answer,
+                    time.time(), release.run, release.step, release.turn,
+                ),
+            )  # fmt: skip
+
+    def answered(self, account: str, run: str) -> list[tuple[str, int, int]]:
+        """Of each step that the party answered in a run: its name, how often, and the last turn."""
+        rows = self.database.execute(
+            "SELECT step, COUNT(*), MAX(turn) FROM release WHERE party = ? AND run = ? GROUP BY step", (account, run)
+        )
+        return [(str(step), int(count), int(last_turn)) for step, count, last_turn in rows]
+
+    def answer(self, account: str, question: str) -> bytes | None:
+        """The stored answer to a question that was answered before."""
+        row = self.database.execute(
+            "SELECT answer FROM release WHERE party = ? AND question = ?", (account, question)
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def event(self, account: str, study: str | None = None) -> Event:
+        """All that was released, in one study or in all."""
+        where, values = _within(account, study)
+        rows = self.database.execute(
+            f"SELECT event, COUNT(*) FROM release WHERE {where} GROUP BY event ORDER BY event", values
+        )
+        return Composed(events=tuple(Repeated(event=_event(text), count=n) for text, n in rows))
+
+    def n_releases(self, account: str, study: str | None = None) -> int:
+        """How many answers were given."""
+        where, values = _within(account, study)
+        (count,) = self.database.execute(f"SELECT COUNT(*) FROM release WHERE {where}", values).fetchone()
+        return int(count)
+
+    def studies(self, account: str) -> list[str]:
+        """The studies in which something was reserved, in order of their names."""
+        rows = self.database.execute("SELECT DISTINCT study FROM run WHERE party = ? ORDER BY study", (account,))
+        return [str(study) for (study,) in rows]
+
+    # --- what it costs -----------------------------------------------------------------------------------------------
+
+    def epsilon(
+        self,
+        account: str,
+        *,
+        delta: float,
+        study: str | None = None,
+        relation: Relation = "replace-one",
+        more: Sequence[Charge] = (),
+    ) -> float:
+        """The least limit that all runs fit at `delta`, with `more` of them; infinity if no epsilon bounds one."""
+        charges = self._charges(account, study)
+        if any(why_not_private(charge.event) for charge in (*charges, *more)):
+            return math.inf
+        return least_limit((*charges, *more), delta, relation)
+
+    def _charges(self, account: str, study: str | None) -> tuple[Charge, ...]:
+        """Every run that counts, runs of one kind together."""
+        where, values = _within(account, study)
+        rows = self.database.execute(
+            f"SELECT event, delta, COUNT(*) FROM run WHERE {where} GROUP BY event, delta", values
+        )
+        return tuple(Charge(event=_event(text), delta=float(delta), count=int(count)) for text, delta, count in rows)
+
+    def _check(self, entry: RunEntry, reservation: Reservation, budget: Budget) -> None:
+        limits = [("in this study", budget.epsilon_per_study, entry.study), ("in all", budget.epsilon_in_all, None)]
         for where, limit, study in limits:
             if math.isinf(limit):
                 continue
-            history = self._history(release.party, study)
-            if _is_bounded(text, budget):
-                history = tuple(row for row in history if _is_bounded(row[0], budget))
-            after = _epsilon((*history, (text, 1)), budget.delta, budget.relation)
-            if after > limit * _ROUNDING:
-                spent = _epsilon(history, budget.delta, budget.relation)
+            charges = tuple(one for one in self._charges(entry.account, study) if not why_not_private(one.event))
+            after = (*charges, reservation.charge())
+            if not fits(after, limit, budget.delta, budget.relation):
+                then, now = (least_limit(one, budget.delta, budget.relation) for one in (after, charges))
                 raise BudgetExceeded(
-                    f"party {release.party!r}: this answer would bring epsilon {where} to {after:.4g} "
-                    f"(at delta = {budget.delta:g}), over the limit of {limit:g}; {spent:.4g} is spent already. "
-                    f"Ask for less, or let the party raise its limit"
+                    f"account {entry.account!r}: this run would bring epsilon {where} to {then:.4g} "
+                    f"(at delta = {budget.delta:g}, {budget.relation}), over the limit of {limit:g}; {now:.4g} is "
+                    f"spent already. Ask for less, or let the party raise its limit"
                 )
 
+    def _check_reserved(self, release: LedgerEntry) -> None:
+        row = self.database.execute(
+            "SELECT reserved FROM run WHERE party = ? AND run = ?", (release.account, release.run)
+        ).fetchone()
+        if row is None or not row[0]:
+            raise NotAgreed(f"run {release.run!r} has reserved nothing here; begin a new run")
+        stages = _stages(str(row[0]))
+        if release.step not in stages or not _is_same(stages[release.step][0], release.event):
+            raise NotAgreed(f"step {release.step!r} would release what run {release.run!r} has not reserved")
+        (given,) = self.database.execute(
+            "SELECT COUNT(*) FROM release WHERE party = ? AND run = ? AND step = ?",
+            (release.account, release.run, release.step),
+        ).fetchone()
+        if given >= stages[release.step][1]:
+            raise NotAgreed(f"run {release.run!r} has reserved {given} answers to step {release.step!r}, and gave them")
 
-def _is_bounded(text: str, budget: Budget) -> bool:
-    return math.isfinite(_epsilon(((text, 1),), budget.delta, budget.relation))
 
-
-def _event(history: tuple[tuple[str, int], ...]) -> Event:
-    return Composed(events=tuple(Repeated(event=from_json(json.loads(text)), count=n) for text, n in history))
+def event_text(event: Event) -> str:
+    """An event as the ledger holds it."""
+    return json.dumps(to_json(event), sort_keys=True)
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(history: tuple[tuple[str, int], ...], delta: float, relation: Relation) -> float:
-    return epsilon_of(_event(history), delta, relation=relation)
+def _event(text: str) -> Event:
+    return from_json(json.loads(text))
+
+
+@lru_cache(maxsize=256)
+def _texts(reservation: Reservation) -> tuple[str, str]:
+    """What a run's row holds; worked out once for all parties of a simulation."""
+    stages = [[stage.step, to_json(stage.event), stage.times] for stage in reservation.stages]
+    return json.dumps(stages, sort_keys=True), event_text(reservation.event)
+
+
+@lru_cache(maxsize=256)
+def _stages(text: str) -> dict[str, tuple[object, int]]:
+    return {step: (event, times) for step, event, times in json.loads(text)}
+
+
+def _is_same(reserved: object, event: Event) -> bool:
+    """Whether this is what was reserved; what no epsilon bounds is as good as anything else of that kind."""
+    return reserved == to_json(event) or (bool(why_not_private(event)) and bool(why_not_private(from_json(reserved))))
+
+
+def _within(account: str, study: str | None) -> tuple[str, tuple[str, ...]]:
+    return ("party = ?", (account,)) if study is None else ("party = ? AND study = ?", (account, study))

@@ -82,7 +82,7 @@ def figure_2(
                 rows.append([split, regularisation, variant, *(f"{p.mean:.3f}" for p in points)])
     lines = {
         "plain fit": _plain_error(X, y, test),
-        "commonest class": 1 - float(test.class_counts.max() / test.n_records),
+        "commonest class": 1 - float(test.class_counts.max() / test.n_complete),
     }
     rows += [["all", "", name, *[f"{value:.3f}"] * len(epsilons)] for name, value in lines.items()]
     header = ["smallest party", "regularisation", "noise", *(f"epsilon {e:g}" for e in epsilons)]
@@ -136,7 +136,7 @@ class _Fits:
         thetas = [(table.n_records, self._theta(name, plan)) for name, table in self._tables.items()]
         released = []
         for _ in range(repeats):
-            addends = [plan.seal(theta, 0.0, n, rng=rng).addend for n, theta in thetas]
+            addends = [plan.seal(theta, n, rng=rng).addend for n, theta in thetas]
             released.append(plan.grid.from_grid(np.sum(addends, axis=0)))
         X, y = test.arrays()
         predicted = X @ np.array(released).T > 0

@@ -1,11 +1,8 @@
-"""Certificates for TLS: small authorities, what they sign, and whom a client trusts.
+"""Certificates for TLS: the federation's authority, what it signs, center nodes' own, and whom a client trusts.
 
-Three authorities are made here:
-
-- The federation's own, at the coordinator's. It signs the message server's certificate. Members trust it for this
-  federation and nothing else, and get its certificate with their invitation.
-- One for each center node between organisations. It signs that node's certificate, and its key is then forgotten.
-- One for a center on this machine. Its nodes make their own keys and ask it to sign them.
+- The federation's authority is at the coordinator's. It signs the message server's certificate. Members trust it for
+  this federation and nothing else, and get its certificate with their invitation.
+- A center node signs its own certificate. The other nodes trust exactly that one, which is on the node's signed card.
 """
 
 from __future__ import annotations
@@ -44,8 +41,6 @@ SERVER_KEY = "server.key"
 AUTHORITY_DAYS = 3650
 SERVER_DAYS = 397
 
-_LOCAL_DAYS = 30
-_LOCAL_HOST = "127.0.0.1"
 _EARLIER = datetime.timedelta(hours=1)  # a clock that is a little behind must not refuse a new certificate
 _SERVER = (ExtendedKeyUsageOID.SERVER_AUTH,)
 _NODE = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)  # nodes call each other
@@ -78,7 +73,7 @@ class Authority:
         self._certificate = certificate
 
     @classmethod
-    def make(cls, name: str = "Tacit center", *, days: int = _LOCAL_DAYS) -> Authority:
+    def make(cls, name: str, *, days: int = AUTHORITY_DAYS) -> Authority:
         """A new authority; its key lives as long as this object, unless it is written down."""
         key = _new_key()
         return cls(key, _build(Holder(name=_name(name), key=key.public_key(), days=days), _name(name), key))
@@ -98,16 +93,6 @@ class Authority:
     def issue(self, holder: Holder) -> bytes:
         """The holder's certificate, PEM."""
         return _build(holder, self._certificate.subject, self._key).public_bytes(Encoding.PEM)
-
-    def sign(self, request: bytes) -> bytes:
-        """The certificate for the request of a node on this machine, both PEM."""
-        asked = x509.load_pem_x509_csr(request)
-        if not asked.is_signature_valid:
-            raise SettingError("a request for a certificate is not signed with the key that it names")
-        holder = Holder(
-            name=asked.subject, key=asked.public_key(), days=_LOCAL_DAYS, hosts=[_LOCAL_HOST], purposes=_NODE
-        )
-        return self.issue(holder)
 
     def write(self, folder: Path) -> None:
         """Write the key, for the owner's eyes, and the certificate, for every member."""
@@ -156,27 +141,12 @@ def issue_server(folder: Path, hosts: Sequence[str], *, days: int = SERVER_DAYS)
 
 
 def make_own(folder: Path, name: str, host: str, *, days: int = AUTHORITY_DAYS) -> None:
-    """A certificate and key `name`.pem and .key, and `name`-authority.pem, of an authority that can sign no other.
-
-    The authority's key is forgotten at once. So whoever pins its certificate knows that nobody else will ever have one
-    of the same authority: not the coordinator, nor another node.
-    """
+    """A certificate and key `name`.pem and .key that no authority signed: whoever trusts it trusts this key alone."""
     key = _new_key()
-    authority = Authority.make(f"Tacit center node {x509.random_serial_number():x}", days=days)
-    certificate = authority.issue(
-        Holder(name=_name(host), key=key.public_key(), days=days, hosts=[host], purposes=_NODE)
-    )
+    holder = Holder(name=_name(host), key=key.public_key(), days=days, hosts=[host], purposes=_NODE)
+    certificate = _build(holder, holder.name, key).public_bytes(Encoding.PEM)
     write_secret(folder / f"{name}.key", _private_text(key))
     write_whole(folder / f"{name}.pem", certificate)
-    write_whole(folder / f"{name}-authority.pem", authority.certificate)
-
-
-def request_certificate(name: str, key_file: Path) -> bytes:
-    """Make a key in `key_file`, in place of an earlier one, and return the request for its certificate, PEM."""
-    key = _new_key()
-    write_whole(key_file, _private_text(key), mode=OWNER_ONLY)
-    request = x509.CertificateSigningRequestBuilder().subject_name(_name(name)).sign(key, hashes.SHA256())
-    return request.public_bytes(Encoding.PEM)
 
 
 def days_left(path: Path) -> float:

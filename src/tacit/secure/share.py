@@ -17,14 +17,10 @@ from dataclasses import dataclass, field
 
 import nacl.utils
 import numpy as np
-import numpy.typing as npt
 
 from tacit.errors import CenterError
 from tacit.rand import Rng
-
-Words = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from tacit.secure.ring import Floats, Ints, Words, add, extend, subtract
 
 N_NODES = 3
 PARTS_HELD = 2  # of each number, by one node
@@ -57,9 +53,9 @@ def split(x: Ints, *, rng: Rng) -> list[list[Part]]:
         What one node gets is independent of `x`, and expands to words that nobody can tell from uniform ones.
     """
     seeds = [rng.bytes(SEED_BYTES) for _ in range(N_NODES - 1)]
-    last = _extend(x)
+    last = extend(x)
     for seed in seeds:
-        last = _subtract(last, _stretch(seed, x.size))
+        last = subtract(last, stretch(seed, x.size))
     parts: list[Part] = [*seeds, last]
     return [[parts[(p + i) % N_NODES] for i in range(PARTS_HELD)] for p in range(N_NODES)]
 
@@ -68,31 +64,22 @@ def expand(parts: Sequence[Part], size: int) -> Words:
     """The words of shape (parts, size, 2) that a node's parts stand for."""
     words = np.empty((len(parts), size, 2), dtype=np.uint64)
     for row, part in zip(words, parts, strict=True):
-        row[:] = _stretch(part, size) if isinstance(part, bytes) else part
+        row[:] = stretch(part, size) if isinstance(part, bytes) else part
     return words
-
-
-def add(a: Words, b: Words) -> Words:
-    """a + b modulo 2^128, element by element."""
-    total = np.empty_like(a)
-    np.add(a[..., 0], b[..., 0], out=total[..., 0])
-    np.add(a[..., 1], b[..., 1], out=total[..., 1])
-    total[..., 1] += total[..., 0] < a[..., 0]  # the carry
-    return total
 
 
 def join_all(held: Sequence[Words]) -> Ints:
     """The numbers whose shares all nodes of a center hold, as signed 64-bit integers.
 
     Raises:
-        CenterError: if any two nodes differ in a part that both hold, or a number needs more than 64 bits.
+        CenterError: if any two nodes differ in a part that both hold, naming them, or the one that differs from both
+            others; or if a number needs more than 64 bits.
     """
     if len(held) != N_NODES:
         raise CenterError(f"a center has {N_NODES} nodes; shares of {len(held)} came")
     if any(words.shape != held[0].shape or len(words) != PARTS_HELD for words in held):
         raise CenterError("the nodes hold shares of different shapes")
-    for p in range(N_NODES):
-        _check_common(p, held[p], held[(p + 1) % N_NODES])
+    _check_common(held)
     return _narrow(add(add(held[0][0], held[1][0]), held[2][0]))
 
 
@@ -115,33 +102,27 @@ def join_real(held: Sequence[Shared]) -> Floats:
     return np.asarray(numbers / float(1 << FRACTION_BITS))
 
 
-def _check_common(node: int, pair: Words, next_pair: Words) -> None:
-    if pair.shape != next_pair.shape or not np.array_equal(pair[1], next_pair[0]):
-        raise CenterError(f"nodes {node} and {(node + 1) % N_NODES} hold different values of the same share")
+def _check_common(held: Sequence[Words]) -> None:
+    """Every part is held by two nodes: one that alters what it holds differs from who holds it too."""
+    differing = [p for p in range(N_NODES) if not np.array_equal(held[p][1], held[(p + 1) % N_NODES][0])]
+    if not differing:
+        return
+    pairs = [{p, (p + 1) % N_NODES} for p in differing]
+    both = set.intersection(*pairs)
+    if len(pairs) > 1 and both:
+        raise CenterError(f"node {both.pop()} holds other values than both other nodes: it altered its shares")
+    first, second = sorted(pairs[0])
+    raise CenterError(f"nodes {first} and {second} hold different values of the same share: one of them altered it")
 
 
 def _narrow(total: Words) -> Ints:
     low = np.ascontiguousarray(total[:, 0]).view(np.int64)
-    if not np.array_equal(total, _extend(low)):
+    if not np.array_equal(total, extend(low)):
         raise OutOfRange("the sum does not fit the declared grid: a party sent shares of a number that is too large")
     return low
 
 
-def _stretch(seed: bytes, size: int) -> Words:
+def stretch(seed: bytes, size: int) -> Words:
     """`size` words modulo 2^128 from a seed: the ChaCha20 stream of libsodium's deterministic generator."""
     stream = nacl.utils.randombytes_deterministic(16 * size, seed)
     return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False).reshape(size, 2)
-
-
-def _extend(x: Ints) -> Words:
-    """Signed 64-bit integers as words modulo 2^128."""
-    x = np.ascontiguousarray(x, dtype=np.int64)
-    return np.stack([x.view(np.uint64), (x >> 63).view(np.uint64)], axis=-1)
-
-
-def _subtract(a: Words, b: Words) -> Words:
-    difference = np.empty_like(a)
-    np.subtract(a[..., 0], b[..., 0], out=difference[..., 0])
-    np.subtract(a[..., 1], b[..., 1], out=difference[..., 1])
-    difference[..., 1] -= a[..., 0] < b[..., 0]  # the borrow
-    return difference

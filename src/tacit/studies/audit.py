@@ -1,9 +1,10 @@
 """Run a method many times on its worst neighbours, and see how well all that it opens tells them apart.
 
 The attacker sees everything that becomes known in a run: every opened sum and every value that a party let go, not only
-the model. Half the runs choose what to look at, the other half tests it (`privacy.audit`). An audit that would not
-notice half the noise is worth nothing, so each comes with its power: the same runs with half the noise, which must be
-flagged.
+the model. It also sees that a run failed, and with which words: a refusal or an error is an outcome like any other.
+
+Half the runs choose what to look at, the other half tests it (`privacy.audit`). An audit that would not notice half the
+noise is worth nothing. So each comes with its power: the same runs with half the noise, which must be flagged.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import SettingError
+from tacit.errors import RunError, SettingError
 from tacit.federation.channel import Opened
 from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
@@ -28,6 +30,9 @@ from tacit.methods.neighbour import Neighbours
 from tacit.privacy.audit import AuditFinding, audit_outcomes
 
 Floats = npt.NDArray[np.float64]
+Outcome = list[float]
+"""What is seen of a run: 0 and then all that was opened, or the number of a failure."""
+
 CHUNK = 250  # runs that one task makes
 
 
@@ -104,6 +109,11 @@ def audit(
     for (pair, noise), (first, second) in zip(cases, outcomes, strict=True):
         claimed = _prepared(method, pairs[pair], 1.0)
         delta = claimed.promise.settled_delta
+        if first[:, 0].all() and second[:, 0].all() and set(first[:, 0]) == set(second[:, 0]):
+            raise RunError(
+                f"every run of {method.name} on {pairs[pair].label!r} fails, and alike, so that nothing is audited; "
+                f"fit it once to see why"
+            )
         finding = audit_outcomes(first, second, delta=delta, confidence=each)
         entry = Audited(
             neighbours=pairs[pair].label,
@@ -143,12 +153,12 @@ def _collect(
     """The outcomes of all cases, made in chunks over several processes."""
     sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
     tasks = [(case, side, size) for case in range(len(cases)) for side in (0, 1) for size in sizes]
-    found: dict[tuple[int, int], list[Floats]] = {(case, side): [] for case in range(len(cases)) for side in (0, 1)}
+    found: dict[tuple[int, int], list[Outcome]] = {(case, side): [] for case in range(len(cases)) for side in (0, 1)}
     done = 0
 
-    def keep(case: int, side: int, outcomes: Floats) -> None:
+    def keep(case: int, side: int, outcomes: list[Outcome]) -> None:
         nonlocal done
-        found[case, side].append(outcomes)
+        found[case, side] += outcomes
         done += len(outcomes)
         if on_progress is not None:
             on_progress(done, 2 * runs * len(cases))
@@ -163,11 +173,20 @@ def _collect(
             waiting = {pool.submit(_outcomes, *task): tasks[i] for i, task in enumerate(arguments)}
             for future in as_completed(waiting):
                 keep(*waiting[future][:2], future.result())
-    return [(np.concatenate(found[case, 0]), np.concatenate(found[case, 1])) for case in range(len(cases))]
+    return [_alike(found[case, 0], found[case, 1]) for case in range(len(cases))]
 
 
-def _outcomes(kind: type[Method], settings: dict[str, Any], pair: int, noise: float, side: int, runs: int) -> Floats:
-    """What an attacker sees of `runs` runs on one side of a pair, a run a row."""
+def _alike(first: list[Outcome], second: list[Outcome]) -> tuple[Floats, Floats]:
+    """Outcomes of one length: what a failed run did not open counts as 0."""
+    width = max(map(len, first + second))
+    padded = [np.array([row + [0.0] * (width - len(row)) for row in side]) for side in (first, second)]
+    return padded[0], padded[1]
+
+
+def _outcomes(
+    kind: type[Method], settings: dict[str, Any], pair: int, noise: float, side: int, runs: int
+) -> list[Outcome]:
+    """What an attacker sees of `runs` runs on one side of a pair."""
     neighbours = neighbours_of(kind(**settings))[pair]
     method = _prepared(kind(**settings), neighbours, noise)
     tables = neighbours.first if side == 0 else neighbours.second
@@ -176,9 +195,17 @@ def _outcomes(kind: type[Method], settings: dict[str, Any], pair: int, noise: fl
     for _ in range(runs):
         seen: list[Opened] = []
         parties.witness = seen
-        method.fit(parties)
-        rows.append([neighbours.score(method, seen)] if neighbours.score is not None else numbers(seen))
-    return np.array(rows, dtype=np.float64)
+        try:
+            method.fit(parties)
+            rows.append([0.0, *([neighbours.score(method, seen)] if neighbours.score else numbers(seen))])
+        except Exception as failure:  # whatever it is, the attacker sees it
+            rows.append([_number(failure)])
+    return rows
+
+
+def _number(failure: Exception) -> float:
+    """A number from 1 to 1000 for a failure; the same for the same words."""
+    return 1.0 + zlib.crc32(f"{type(failure).__name__}: {failure}".encode()) % 1000
 
 
 def numbers(opened: list[Opened]) -> list[float]:

@@ -76,7 +76,7 @@ def compare(
         if on_cell is not None:
             on_cell(k, len(plans), f"{name}, epsilon {epsilon:g}")
         cells.append(_cell(study, parties, test, name, epsilon, repeats if math.isfinite(epsilon) else 1))
-    return Comparison(cells=tuple(cells), majority_rate=float(test.class_counts.max() / test.n_records))
+    return Comparison(cells=tuple(cells), majority_rate=float(test.class_counts.max() / test.n_complete))
 
 
 def _cell(study: Study, parties: Federation, test: Table, name: str, epsilon: float, repeats: int) -> Cell:

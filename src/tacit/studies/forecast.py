@@ -116,7 +116,7 @@ def forecast(
         noise = rng.child("noise")
         parties = Federation.from_tables(tables, policy=policy, study=study.name, rng=noise, dropouts=dropouts)
         exact.append(METHODS["pooled"](l2=1.0).fit(parties).score(test))
-        majority.append(test.class_counts.max() / test.n_records)
+        majority.append(test.class_counts.max() / test.n_complete)
         for k, epsilon in enumerate(levels):
             if on_run is not None:
                 words = "" if epsilon is None else f"epsilon {epsilon:g}"
@@ -185,8 +185,8 @@ def _made_up(study: Study, sizes: Mapping[str, int], plain_accuracy: float, rng:
 
 def _drawn(public: Table, sizes: Mapping[str, int], rng: Rng) -> tuple[dict[str, Table], Table]:
     """Public records for each party, drawn with replacement, and others to measure on."""
-    order = rng.child("order").permutation(public.n_records)
-    kept = int((1 - _TEST_SHARE) * public.n_records)
+    order = rng.child("order").permutation(public.n_complete)
+    kept = int((1 - _TEST_SHARE) * public.n_complete)
     draws = rng.child("draws").generator().integers(kept, size=sum(sizes.values()))
     return _cut(public, order[draws], sizes), public.take(order[kept:], "test records")
 
@@ -199,7 +199,7 @@ def _cut(population: Table, rows: npt.NDArray[np.int64], sizes: Mapping[str, int
 def _source(public: Table | None, plain_accuracy: float) -> str:
     if public is None:
         return f"made-up records of the study's shape, of which the best model predicts {plain_accuracy:.0%}"
-    return f"{public.n_records:,} public records, drawn again and again, each time without a fifth to measure on"
+    return f"{public.n_complete:,} public records, drawn again and again, each time without a fifth to measure on"
 
 
 def _repeats(n_records: int) -> int:
@@ -215,7 +215,7 @@ def _check_sizes(sizes: Mapping[str, int]) -> None:
 def _check_public(study: Study, public: Table) -> None:
     if public.schema != study.schema:
         raise SettingError("the public records have other columns than the study; encode them with its schema")
-    if public.n_records < _LEAST_PUBLIC:
+    if public.n_complete < _LEAST_PUBLIC:
         raise SettingError(
-            f"{public.n_records} public records are too few to rehearse on; give {_LEAST_PUBLIC} or more, or none"
+            f"{public.n_complete} public records are too few to rehearse on; give {_LEAST_PUBLIC} or more, or none"
         )

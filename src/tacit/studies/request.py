@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 from tacit.errors import SettingError, StudyError
@@ -41,12 +41,13 @@ class FederationRequest:
     """Who is asked, how many must answer and in what time, and how many may pool what they see.
 
     Attributes:
-        quorum: with how few parties a run begins, and goes on; None: with all that are named.
+        quorum: with how few parties a run begins, and goes on; None: with all that are named, or, where none are named,
+            with all whom the owners accepted, and with nobody else.
         deadline_seconds: how long an answer is waited for.
         colluders: how many parties may pool what they see; None: the method's default.
         parties: who is asked; None: everybody.
         dropouts: how many of the parties that began may be missing in a round without its being asked anew; the noise
-            then counts on the others alone. Never so many that fewer than the quorum are left.
+            then counts on the others alone. Never so many that fewer than the quorum are left; needs a quorum.
     """
 
     quorum: int | None = None
@@ -63,6 +64,11 @@ class FederationRequest:
             raise StudyError(f"federation.colluders = {self.colluders} must be at least 0")
         if self.dropouts < 0:
             raise StudyError(f"federation.dropouts = {self.dropouts} must be at least 0")
+        if self.dropouts and self.quorum is None:
+            raise StudyError(
+                f"federation.dropouts = {self.dropouts} needs a federation.quorum: without one every party is in every "
+                f"round"
+            )
         if not 0 < self.deadline_seconds < math.inf:
             raise StudyError(f"federation.deadline_seconds = {self.deadline_seconds} must be positive and finite")
         object.__setattr__(self, "deadline_seconds", float(self.deadline_seconds))
@@ -74,14 +80,13 @@ class FederationRequest:
         form = asdict(self)
         return form if self.dropouts else {key: value for key, value in form.items() if key != "dropouts"}
 
-    @property
-    def least(self) -> int:
-        """The fewest parties that a sum is ever over."""
-        return self.quorum or len(self.parties or ()) or 1
+    def everybody(self, accepted: Collection[str]) -> frozenset[str] | None:
+        """Who must be in a run, no more and no fewer, if these were accepted; None where a quorum suffices."""
+        return None if self.quorum is not None else frozenset(self.parties or accepted)
 
     def dropouts_among(self, n_parties: int) -> int:
         """How many of the parties that began may be missing in a round."""
-        return max(0, min(self.dropouts, n_parties - self.least))
+        return max(0, min(self.dropouts, n_parties - (self.quorum or n_parties)))
 
     def _check_parties(self, parties: tuple[str, ...]) -> None:
         n_parties = len(parties)
@@ -95,10 +100,10 @@ class FederationRequest:
                 f"federation.quorum = {self.quorum} can never be met by the {n_parties} parties in federation.parties; "
                 f"give at most {n_parties}"
             )
-        if self.dropouts > n_parties - self.least:
+        if self.quorum is not None and self.dropouts > n_parties - self.quorum:
             raise StudyError(
                 f"federation.dropouts = {self.dropouts} of the {n_parties} parties in federation.parties leaves fewer "
-                f"than the quorum of {self.least}; lower federation.quorum, or give at most {n_parties - self.least}"
+                f"than the quorum of {self.quorum}; lower federation.quorum, or give at most {n_parties - self.quorum}"
             )
         if self.colluders is not None and self.colluders >= n_parties:
             raise StudyError(

@@ -12,6 +12,7 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tacit.data.feature import Numeric
 from tacit.data.schema import Schema
@@ -19,9 +20,11 @@ from tacit.errors import StudyError
 from tacit.studies.reading import BOUND_ADVICE, named, read_study
 from tacit.studies.request import FederationRequest, PrivacyRequest, checked_settings
 from tacit.studies.toml import toml_lines
+from tacit.visible import unseen
 
 __all__ = ["FederationRequest", "PrivacyRequest", "Study"]
 
+_LONGEST = {"study.name": 100, "study.purpose": 2000}  # characters: what an owner reads fits on a page
 _DIGEST_VERSION = b"tacit study 1\n"
 
 
@@ -30,7 +33,8 @@ class Study:
     """One question to several parties.
 
     Guarantees:
-        Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`.
+        Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`. No text of it
+        holds a character that a reader would not see.
     """
 
     name: str
@@ -46,10 +50,13 @@ class Study:
         for key, value in (("study.name", self.name), ("study.purpose", self.purpose), ("method.name", self.method)):
             if value is not None and not value.strip():
                 raise StudyError(f"{key} is empty; a party must be able to read what it consents to")
+            if value is not None and len(value) > _LONGEST.get(key, math.inf):
+                raise StudyError(f"{key} has {len(value):,} characters; say it in {_LONGEST[key]:,}")
         for feature in self.schema.features:
             if isinstance(feature, Numeric) and feature.bounds is None:
                 raise StudyError(f"feature {feature.name!r}: low is missing; {BOUND_ADVICE}")
         object.__setattr__(self, "settings", checked_settings(self.settings))
+        _check_visible(_as_written(self.as_dict()))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, known_methods: Collection[str] | None = None) -> Study:
@@ -101,6 +108,35 @@ class Study:
             parts.append(["[privacy]", *toml_lines(asdict(self.privacy))])
         parts.append(["[federation]", *toml_lines(self.federation.as_dict())])
         return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _as_written(form: dict[str, Any]) -> dict[str, object]:
+    """A study's plain values under the keys that a study file has."""
+    schema, method = form["schema"], form["method"]
+    return {
+        "study": {"name": form["name"], "purpose": form["purpose"], "ignore": schema.get("ignore", ())},
+        "target": schema["target"],
+        "feature": schema["features"],
+        "method": {"name": method["name"], **method["settings"]},
+        "federation": form["federation"],
+    }
+
+
+def _check_visible(value: object, path: str = "") -> None:
+    """Refuse a text, or a key, that holds what a reader would not see."""
+    match value:
+        case str() if found := unseen(value):
+            raise StudyError(
+                f"{path} has {found}, which nobody sees and which can hide or move what stands beside it; "
+                f"write it without, on one line"
+            )
+        case Mapping():
+            for key, item in value.items():
+                _check_visible(str(key), f"{path} (a key)")
+                _check_visible(item, f"{path}.{key}" if path else str(key))
+        case list() | tuple():
+            for item in value:
+                _check_visible(item, path)
 
 
 def _without_infinity(value: object) -> object:

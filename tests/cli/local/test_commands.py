@@ -71,15 +71,15 @@ def test_plan_tells_what_would_be_spent_and_revealed_without_data(run: Run, tmp_
 def test_plan_forecasts_the_run(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(STUDY)
-    sizes = ("--records", "a=400", "--records", "b=300", "--epsilons", "0.001,3")
-    done = run("plan", path, *sizes, "--out", tmp_path / "out")
+    records = ("--records", "a=2400", "--records", "b=1600")  # so many that five rehearsals tell
+    done = run("plan", path, *records, "--epsilons", "0.001,3", "--out", tmp_path / "out")
     assert done.status == 0, done.err
     assert "lost to noise" in done.out
     assert "no better than always answering the commonest class" in done.out  # at epsilon 0.001
     assert (tmp_path / "out" / "forecast.svg").read_text().startswith("<svg")
     told = json.loads((tmp_path / "out" / "forecast.json").read_text())
     assert [f["epsilon"] for f in told["forecasts"]] == [0.001, 1.0, 3.0]
-    assert run("plan", path, *sizes, "--json").json["forecast"]["forecasts"][0]["rounds"] == 1
+    assert run("plan", path, *records, "--epsilons", "1", "--json").json["forecast"]["forecasts"][0]["rounds"] == 1
     for wrong in ("a", "a=0", "a=x", "=3"):
         refused = run("plan", path, "--records", wrong)
         assert refused.status == 2

@@ -14,9 +14,14 @@ from typing import Any
 import pytest
 
 from tacit.cli.main import main
+from tacit.federation.member.folder import MemberFolder
+from tacit.federation.member.known_members import KnownMembers
 from tacit.privacy.ledger import Ledger
+from tacit.studies.study import Study
 
 from ...daemon.conftest import STUDY, Loopback, build, free_port, records, wait_for
+
+DIGEST = Study.parse(STUDY).digest()
 
 
 @dataclass
@@ -71,10 +76,18 @@ def test_a_study_from_its_announcement_to_its_report(served: Loopback, tacit: Ca
     ):
         assert words in told
     for name in ("north", "south"):
-        done = tacit("party", "opt-in", "trial", "--folder", served.folder(name))
-        assert (done.status, "at most epsilon 1.4" in done.out) == (0, True)  # two runs with Gaussian noise
         other = "south" if name == "north" else "north"
-        assert re.search(rf"you may be added up with these, and nobody else.*\n.*{other} +(\w{{4}} ){{7}}", done.out)
+        wait_for(lambda name=name, other=other: other in KnownMembers(served.folder(name)).parties(), "the news")  # type: ignore[misc]
+        mark = MemberFolder.load(served.folder(other), "party").member.fingerprint
+        assert tacit("party", "accept", f"{other}={mark}", "--folder", served.folder(name)).status == 0
+        told = tacit("party", "show", "trial", "--folder", served.folder(name)).out
+        assert re.search(rf"{other} +{mark}  accepted", told)
+        digest = re.findall(r"Digest +(\w{64})", told)[0]
+        done = tacit("party", "opt-in", "trial", "--digest", digest, "--folder", served.folder(name))
+        assert (done.status, "at most epsilon 1.4" in done.out) == (0, True)  # two runs with Gaussian noise
+        assert re.search(
+            rf"you may be added up with some or all of these, and nobody else:\n.*{other} +{mark}", done.out
+        )
     known = tacit("center", "members", "--folder", served.folder("node-a")).out
     assert re.search(r"party +north +(\w{4} ){7}", known)
 
@@ -115,7 +128,7 @@ def test_doctor_finds_all_well_and_says_what_is_not(served: Loopback, tacit: Cal
 
 def test_doctor_reads_the_table_of_a_study_that_was_opted_into(served: Loopback, tacit: Call) -> None:
     north = served.folder("north")
-    assert tacit("party", "opt-in", served.root / "study.toml", "--folder", north).status == 0
+    assert tacit("party", "opt-in", served.root / "study.toml", "--digest", DIGEST, "--folder", north).status == 0
     assert "the table fits 'trial'" in tacit("doctor", "--folder", north).out
     records(20, 0).drop(columns="age").to_csv(served.root / "north.csv", index=False)
     done = tacit("doctor", "--folder", north)
@@ -206,10 +219,14 @@ def test_a_run_without_a_server_says_so(tacit: Call, tmp_path: Path) -> None:
         ["run"],
         ["doctor"],
         *(["coordinator", word] for word in ("init", "serve", "invite", "revoke", "members", "announce", "renew")),
-        *(["party", w] for w in ("init", "serve", "studies", "opt-in", "opt-out", "ledger", "log", "policy")),
+        *(
+            ["party", w]
+            for w in ("init", "serve", "studies", "show", "accept", "opt-in", "opt-out", "ledger", "log", "policy")
+        ),
         ["center", "init"],
         ["center", "serve"],
         ["center", "members"],
+        ["center", "accept"],
     ],
     ids=" ".join,
 )

@@ -1,4 +1,4 @@
-"""A center node whose operator insists on accepting each party's fingerprint."""
+"""A center node adds up what a party sealed when its operator has accepted the party's fingerprint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_nothing_of_a_party_is_added_up_before_every_operator_that_insists_accep
         envelopes = sealed(center, np.array([1.0]), "c")
         with pytest.raises(CenterError, match="knows no party 'p', or its operator has not accepted it"):
             center.open_sum("c", envelopes)
-        assert [member.name for member in known_members.accept(["p"])] == ["p"]
+        assert [member.name for member in known_members.accept({"p": P.member.fingerprint})] == ["p"]
         np.testing.assert_array_equal(center.open_sum("c", envelopes), [2**40])
         with pytest.raises(CenterError, match="knows no party 'q'"):
             center.open_sum("d", sealed(center, np.array([1.0]), "d", party=Q))
@@ -42,28 +42,27 @@ def known(tmp_path: Path) -> KnownMembers:
     return made
 
 
-def test_everybody_is_believed_until_the_operator_insists_and_then_whoever_was_accepted(
-    known: KnownMembers,
-) -> None:
-    with pytest.raises(SettingError, match=r"first `tacit center serve --accept ask`"):
-        known.accept(["p"])
-    assert set(known.keys()) == {"p", "q"}
-    known.insist()
+def test_nobody_is_believed_until_accepted_or_until_the_operator_chooses_to_believe_all(known: KnownMembers) -> None:
     assert known.keys() == {}
-    known.accept(["p"])
-    known.insist()  # a second time forgets nothing
+    known.accept({"p": P.member.fingerprint.replace(" ", "").upper()})
+    known.insist()  # forgets nothing
     assert known.keys() == {"p": P.member.letter_key}
     for stranger in ("r", "node"):
         with pytest.raises(SettingError, match=f"no party '{stranger}' was told of; known: p, q"):
-            known.accept(["q", stranger])
+            known.accept({"q": Q.member.fingerprint, stranger: Q.member.fingerprint})
+    with pytest.raises(SettingError, match=f"'q' was told of with the fingerprint {Q.member.fingerprint}, not "):
+        known.accept({"q": P.member.fingerprint})
     assert set(known.keys()) == {"p"}
     known.believe_all()
     assert set(known.keys()) == {"p", "q"}
+    with pytest.raises(SettingError, match=r"first `tacit center serve --accept ask`"):
+        known.accept({"q": Q.member.fingerprint})
+    known.insist()
+    assert known.keys() == {}
 
 
 def test_what_is_accepted_are_keys_and_not_a_name(known: KnownMembers, tmp_path: Path) -> None:
-    known.insist()
-    known.accept(["p"])
+    known.accept({"p": P.member.fingerprint})
     (tmp_path / "members.json").unlink()  # as an operator does who is told that p has new keys
     known.learn([Identity("p", "party", b"x" * 32).member])
     assert known.keys() == {}
@@ -81,6 +80,8 @@ def test_the_operator_sees_who_waits_and_accepts_them(nodes: Loopback) -> None:
     shown = CliRunner().invoke(app, ["members", "--folder", folder]).output
     assert shown.count("not accepted yet") == 2
     done = CliRunner().invoke(app, ["accept", "p", "--folder", folder])
+    assert "say p=FINGERPRINT" in str(done.exception)
+    done = CliRunner().invoke(app, ["accept", f"p={P.member.fingerprint}", "--folder", folder])
     assert done.exit_code == 0
     assert P.member.fingerprint in done.output
     lines = CliRunner().invoke(app, ["members", "--folder", folder]).output.splitlines()

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.errors import CenterError, WireError
-from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.errors import CenterError, NotAgreed, WireError
+from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
+from tacit.federation.member.folder import MemberFolder
 from tacit.federation.member.identity import Identity
 from tacit.federation.member.known_members import KnownMembers
 from tacit.federation.member.node_card import NodeCard, Peers
@@ -23,8 +24,10 @@ from tacit.federation.nats.blocking import BlockingConnection
 from tacit.federation.nats.center import RemoteCenter
 from tacit.rand import Rng
 from tacit.record import from_value, to_value
+from tacit.secure.bound import NormBound
 from tacit.secure.envelope import OPEN, Label, seal, sum_group_digest
 
+from ...secure.center.conftest import mark
 from ..conftest import Loopback, build
 
 A = np.array([[0.9, 0.1], [0.1, 0.5]])
@@ -33,9 +36,15 @@ A = np.array([[0.9, 0.1], [0.1, 0.5]])
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Loopback]:
     made = build(tmp_path, parties={}, center=False)
+    coordinator = CoordinatorFolder(made.coordinator)
+    for party in (P, Q):
+        coordinator.admit(
+            coordinator.invite(Invite(name=party.name, role="party", without_center=True)).id, party.member
+        )
+    coordinator.close()
     for node in ("node-a", "node-b", "node-c"):
         made.invite(node, "center")
-        KnownMembers(made.folder(node)).learn([P.member, Q.member])  # as if they had joined; a node alone writes this
+        KnownMembers(made.folder(node)).learn([P.member, Q.member])  # before its daemon is there to be told of them
         made.start(node, "center")
     yield made
     made.close()
@@ -46,17 +55,27 @@ Q = Identity("q", "party", b"q" * 32)
 
 
 def sealed(
-    center: RemoteCenter, values: np.ndarray, context: str, use: str = OPEN, party: Identity = P
+    center: RemoteCenter, values: np.ndarray, context: str, use: str = OPEN, party: Identity = P, run: str = ""
 ) -> dict[str, list[bytes]]:
     fixed = np.round(values * 2**40).astype(np.int64).ravel()
     sum_group = sum_group_digest({party.name: party.member.letter_key})
     center.note_asked(context, [party.name])
-    label = Label(context=context, party=party.name, n_parties=1, use=use, sum_group=sum_group)
+    bound = (NormBound(size=fixed.size, norm=2**43),)
+    label = Label(
+        context=context,
+        party=party.name,
+        n_parties=1,
+        use=use,
+        sum_group=sum_group,
+        bound=bound,
+        run=run,
+        ledger=mark(),
+    )
     return {party.name: seal(fixed, label, center.keys, rng=Rng.system(), sign=party.sign)}
 
 
 def invert(center: RemoteCenter, run: str) -> float:
-    center.keep(run, "curvature", run, sealed(center, A, run, "curvature"), (2, 2))
+    center.keep(run, "curvature", run, sealed(center, A, run, "curvature", run=run), (2, 2))
     return float(center.compute(run, "invert", tolerance=1e-6, condition_bits=4)["residual_ok"])
 
 
@@ -100,9 +119,14 @@ def test_programs_run_between_nodes_and_a_killed_engine_begins_a_new_session(nod
         center = connection.center()
         center.computing()
         assert invert(center, "r") == 1
-        center.keep("r", "gradient", "g", sealed(center, np.array([0.25, 0.5]), "g", "gradient"), (2,))
+        center.keep("r", "gradient", "g", sealed(center, np.array([0.25, 0.5]), "g", "gradient", run="r"), (2,))
         step = center.compute("r", "step")["step"]
         np.testing.assert_allclose(step, np.linalg.solve(A, [0.25, 0.5]), atol=1e-9)
+        pinned = [MemberFolder.load(nodes.folder(f"node-{seat}"), "center").member.letter_key for seat in "abc"]
+        inverse = center.encrypt_inverse("r", 1)
+        inverse.check("r", pinned)  # as each node signed it
+        with pytest.raises(NotAgreed, match="not one that the center's nodes signed"):
+            inverse.check("another question", pinned)
         found = subprocess.run(
             ["pgrep", "-f", f"daemon.center.process .* {nodes.folder('node-b')}"], capture_output=True, text=True
         )

@@ -13,9 +13,7 @@ from nats.aio.client import Client
 from tacit.errors import RunError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.connection import Connection
-from tacit.federation.nats.exchange import keep_streams
 from tacit.federation.nats.server import MessageServer, ServerSettings
-from tacit.federation.nats.subject import STUDIES
 
 from ...daemon.conftest import free_port
 
@@ -42,13 +40,18 @@ def on_a_connection(coordinator: CoordinatorFolder, work: Callable[[Connection],
     asyncio.run(attempt())
 
 
-def test_streams_are_kept_although_the_connection_is_lost_meanwhile(coordinator: CoordinatorFolder) -> None:
+def test_what_is_told_arrives_although_the_connection_is_lost_meanwhile(coordinator: CoordinatorFolder) -> None:
     async def work(connection: Connection) -> None:
+        heard = asyncio.Event()
+
+        async def hear(_: str, message: bytes, __: str) -> None:
+            assert message == b"a study"
+            heard.set()
+
+        await connection.subscribe("tacit.study.x", hear)
         await connection.client.close()
-        await keep_streams(connection)
-        await connection.client.close()
-        await connection.store("tacit.study.x", b"a study")
-        assert await connection.all_last(STUDIES) == [b"a study"]
+        await connection.tell("tacit.study.x", b"a study", seconds=60)
+        await asyncio.wait_for(heard.wait(), 60)
 
     on_a_connection(coordinator, work)
 
@@ -56,10 +59,8 @@ def test_streams_are_kept_although_the_connection_is_lost_meanwhile(coordinator:
 def test_a_connection_that_stays_lost_is_told_in_words(coordinator: CoordinatorFolder) -> None:
     async def work(connection: Connection) -> None:
         MessageServer(coordinator.path, coordinator.settings).stop()
-        with pytest.raises(RunError, match="does not say what it keeps"):
-            await keep_streams(connection, seconds=0.2)
-        with pytest.raises(RunError, match=r"does not keep tacit\.study\.x"):
-            await connection.store("tacit.study.x", b"a study", seconds=0.2)
+        with pytest.raises(RunError, match=r"does not take tacit\.study\.x"):
+            await connection.tell("tacit.study.x", b"a study", seconds=0.2)
         with pytest.raises(RunError, match="cannot be reached"):
             await connection.is_refused("tacit.study.x")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import struct
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,7 +15,6 @@ from hypothesis import strategies as st
 from tacit import wire
 from tacit.errors import WireError
 from tacit.federation.member.identity import Identity
-from tacit.federation.nats import letter as letters
 from tacit.federation.nats.letter import Freshness, Letter, read_letter, signed, write_letter
 
 COORDINATOR = Identity("coordinator", "coordinator", b"c" * 32)
@@ -68,29 +70,44 @@ def test_a_letter_cannot_name_another_sender() -> None:
         read(signed(ask(sender="south"), COORDINATOR))
 
 
+def framed(head: bytes, body: bytes = b"", sign: Callable[[bytes], bytes] = COORDINATOR.sign) -> bytes:
+    text = struct.pack("<IQ", len(head), len(body)) + head + body
+    return b"tacit letter 2\0\0" + sign(b"tacit letter 2\0" + hashlib.blake2b(text).digest()) + text
+
+
 def test_a_letter_with_more_or_less_in_it_is_none() -> None:
-    for form in ({**vars(ask()), "more": 1}, {k: v for k, v in vars(ask()).items() if k != "time"}, {}):
-        text = wire.encode(form)
-        frame = wire.encode({"letter": text, "signature": COORDINATOR.sign(letters._DOMAIN + text)})
-        with pytest.raises(WireError, match=r"no Letter: ('more' is none of its fields|it lacks the field)"):
-            read(frame)
+    right = {key: value for key, value in vars(ask()).items() if key != "body"}
+    assert read(framed(wire.encode(right), b"what?")).body == b"what?"
+    for form in ({**right, "more": 1}, {k: v for k, v in right.items() if k != "time"}, {}):
+        with pytest.raises(WireError, match=r"no _Head: ('more' is none of its fields|it lacks the field)"):
+            read(framed(wire.encode(form)))
+
+
+def test_a_frame_of_other_lengths_or_of_another_version_is_none() -> None:
+    frame = signed(ask(), COORDINATOR)
+    for other in (frame + b"x", frame[:-1], b"tacit letter 1\0\0" + frame[16:]):
+        with pytest.raises(WireError, match="no letter of this version"):
+            read(other)
 
 
 def test_a_signature_of_a_server_challenge_signs_no_letter() -> None:
     """The connection's key signs whatever the server sends; it is another key."""
     import nkeys  # type: ignore[import-untyped]
 
-    text = wire.encode(vars(ask()))
     pair = nkeys.from_seed(bytearray(COORDINATOR.nkey_seed.encode()))
-    frame = wire.encode({"letter": text, "signature": pair.sign(letters._DOMAIN + text)})
+    head = wire.encode({key: value for key, value in vars(ask()).items() if key != "body"})
     with pytest.raises(WireError, match="not signed by it"):
-        read(frame)
+        read(framed(head, sign=lambda text: bytes(pair.sign(text))))
 
 
-def test_a_letter_that_is_too_long_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(letters, "MAX_LETTER", 1000)
-    with pytest.raises(WireError, match="over the limit of 1,000; ask for less"):
-        signed(ask(b"x" * 1000), COORDINATOR)
+def test_a_letter_is_no_longer_than_its_kind_allows() -> None:
+    with pytest.raises(WireError, match=r"kind 'spent' with 16,385 bytes is over the limit of 16,384; ask for less"):
+        signed(ask(b"x" * 16385, kind="spent"), COORDINATOR)
+    with pytest.raises(WireError, match=r"names in a letter take .* use shorter ones"):
+        signed(ask(run="r" * 3000), COORDINATOR)
+    head = wire.encode({key: value for key, value in vars(ask(kind="spent")).items() if key != "body"})
+    with pytest.raises(WireError, match=r"kind 'spent' has 20,000 bytes, over its limit"):
+        read_letter(framed(head, bytes(20000)), sender=COORDINATOR.member, recipient="north", kinds=("spent", "begin"))
 
 
 def test_a_replayed_letter_is_believed_once() -> None:

@@ -17,7 +17,7 @@ pytest.importorskip("phe")
 pytest.importorskip("gmpy2")
 
 from tacit import Averaging, Federation, Policy, Rng, Schema, Table
-from tacit.errors import NotAgreed, PolicyRefusal, SettingError, WireError
+from tacit.errors import NotAgreed, PolicyRefusal, SettingError
 from tacit.federation.group import SumGroup
 from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.curator.lattice import (
@@ -29,7 +29,7 @@ from tacit.methods.curator.lattice import (
     lattice_for,
 )
 from tacit.methods.curator.method import CuratorAveraging
-from tacit.methods.curator.statistic import _MEMBERS, Joining, Plan, SessionLetters, join, letters
+from tacit.methods.curator.statistic import _MEMBERS, Plan, SessionLetters, join, letters
 from tacit.methods.method import parse_headings
 from tacit.models.solver import fit
 from tacit.privacy.accounting import epsilon_of
@@ -39,7 +39,7 @@ from tacit.secure import curator as protocol
 from tacit.secure.paillier import key as paillier
 from tacit.studies.audit import audit
 
-from ..conftest import derived, make_data
+from ..conftest import assert_drawn_from, derived, make_data
 
 ALLOWED = Policy(not_private=["averaging", "curator-averaging"])
 SMALL = {"key_bits": 512}
@@ -102,10 +102,10 @@ def test_pure_noise_is_spherical_laplace_for_the_smallest_party(n_parties: int) 
     model = CuratorAveraging(epsilon=0.8, delta=0, l2=5.0, colluders=0, **SMALL)
     smallest = min(parties.sizes.values())
     scale = for_smallest(planned(parties, model), smallest).sensitivity / 0.8 * 128 / 127
-    noise = noise_of(parties, model, 100 if n_parties < 5 else 40)
+    noise = noise_of(parties, model, 40 if n_parties < 5 else 20)
     radii = np.linalg.norm(noise, axis=1)
-    assert stats.kstest(radii, stats.gamma(3, scale=scale).cdf).pvalue > 1e-3
-    assert stats.kstest(noise[:, 0] / radii, stats.uniform(-1, 2).cdf).pvalue > 1e-3
+    assert_drawn_from(stats.gamma(3, scale=scale), radii)
+    assert_drawn_from(stats.uniform(-1, 2), noise[:, 0] / radii)
 
 
 def test_gaussian_noise_has_the_claimed_spread() -> None:
@@ -115,17 +115,17 @@ def test_gaussian_noise_has_the_claimed_spread() -> None:
     assert isinstance(event, Composed)
     multiplier = event.events[0].noise_multiplier  # type: ignore[union-attr]
     sensitivity = for_smallest(planned(parties, model), min(parties.sizes.values())).sensitivity
-    noise = noise_of(parties, model, 40)
-    assert stats.kstest(noise.ravel(), stats.norm(0, multiplier * sensitivity).cdf).pvalue > 1e-3
+    noise = noise_of(parties, model, 25)
+    assert_drawn_from(stats.norm(0, multiplier * sensitivity), noise)
 
 
 def test_paper_noise_is_iid_laplace_of_the_printed_scale() -> None:
     parties = make(d=5, rng=Rng.seeded(13))
     n, smallest = sum(parties.sizes.values()), min(parties.sizes.values())
     model = CuratorAveraging(epsilon=0.5, l2=6.0, calibration="paper", **SMALL)
-    noise = noise_of(parties, model, 40)
+    noise = noise_of(parties, model, 25)
     scale = 2 / (smallest * 0.5 * (6.0 / n / 2))  # 2 / (n_min epsilon lambda), lambda = l2 / (2 n)
-    assert stats.kstest(noise.ravel(), stats.laplace(0, scale).cdf).pvalue > 1e-3
+    assert_drawn_from(stats.laplace(0, scale), noise)
 
 
 @pytest.mark.parametrize("order", [[1, 5, 9], [9, 5, 1], [5, 1, 9]])
@@ -134,7 +134,7 @@ def test_the_noise_follows_the_smallest_party_wherever_it_stands(order: list[int
     model = CuratorAveraging(epsilon=1.0, delta=0, l2=5.0, colluders=0, **SMALL)
     lattice = planned(parties, model).lattice
     assert isinstance(lattice, ScaledLattice)
-    noise = noise_of(parties, model, 25)
+    noise = noise_of(parties, model, 16)
     found = math.sqrt(float(np.mean(noise**2)))
     assert found == pytest.approx(lattice.noise_std(20), rel=0.35)
     assert lattice.noise_std(20) > 3 * lattice.noise_std(100)
@@ -317,7 +317,7 @@ def test_the_run_is_paid_for_before_anything_else_leaves() -> None:
     parties = make()
     model = CuratorAveraging(delta=0, **SMALL)
     channel = parties.begin(model)
-    channel.ask_each(join, {name: Joining(session="s", place=place) for place, name in enumerate(parties.names)})
+    channel.ask_each(join, dict.fromkeys(parties.names))
     for name in parties.names:
         assert channel.traffic.given[name].events == [Pure(epsilon=1.0)]
     model.fit(parties)
@@ -338,8 +338,9 @@ def test_later_answers_cost_nothing_more_and_the_party_forgets_the_run() -> None
         patch.setattr(type(_MEMBERS), "close", spy)
         model.fit(parties)
     assert len(kept) == 3
-    with pytest.raises(WireError, match="the party was restarted, or the run is over; start anew"):
-        parties.begin(model).ask(letters, SessionLetters(session=kept[0], message=b""), parties=["party1"])
+    assert len(set(kept)) == 1
+    with pytest.raises(NotAgreed, match="the party was restarted, or the run is over; start anew"):
+        parties.begin(model).ask(letters, SessionLetters(message=b""), parties=["party1"])
     assert model.n_rounds_ == 13
     assert all(facts.epsilon == 1.0 for facts in model.facts_.parties)
 
@@ -350,7 +351,14 @@ def test_what_is_not_private_is_refused_by_the_default_policy() -> None:
         with pytest.raises(PolicyRefusal, match="no epsilon bounds"):
             CuratorAveraging(**SMALL, **settings_).fit(parties)  # type: ignore[arg-type]
         assert all(parties.guard(name).ledger.n_releases(name) == 0 for name in parties.names)
-    assert CuratorAveraging(**SMALL).fit(make(policy=Policy())).facts_.is_private
+    assert CuratorAveraging(**SMALL).fit(make()).facts_.is_private
+
+
+def test_a_promise_that_counts_on_the_curators_word_is_refused_by_the_default_policy() -> None:
+    parties = make(policy=Policy())
+    with pytest.raises(PolicyRefusal, match=r"if the curator, whose part the coordinator plays, lies"):
+        CuratorAveraging(**SMALL).fit(parties)
+    assert all(parties.guard(name).ledger.n_releases(name) == 0 for name in parties.names)
 
 
 def test_a_printed_event_says_why() -> None:
@@ -385,15 +393,12 @@ def test_a_run_keeps_to_its_course() -> None:
     model = CuratorAveraging(**SMALL)
     assert not model.resumes
     channel = make().begin(model)
-    with pytest.raises(PolicyRefusal, match="there is no place 3 among 3 parties"):
-        channel.ask(join, Joining(session="s", place=3), parties=["party1"])
-    channel._turns.clear()
-    channel.ask(join, Joining(session="s", place=1), parties=["party1"])
+    channel.ask(join, parties=["party1"])
     with pytest.raises(NotAgreed, match="'curator-averaging/join' is asked 1 times in a run"):
-        channel.ask(join, Joining(session="t", place=1), parties=["party1"])
+        channel.ask(join, parties=["party1"])
     channel._turns["curator-averaging/letters"] = 12  # 8 + 2 ceil(log2 3)
     with pytest.raises(NotAgreed, match="'curator-averaging/letters' is asked 12 times in a run"):
-        channel.ask(letters, SessionLetters(session="s", message=b""), parties=["party1"])
+        channel.ask(letters, SessionLetters(message=b""), parties=["party1"])
 
 
 def test_after_letters_nobody_joins() -> None:
@@ -401,19 +406,24 @@ def test_after_letters_nobody_joins() -> None:
     model = CuratorAveraging(**SMALL).fit(parties)
     run = parties.guard("party1").ledger.database.execute("SELECT run FROM run").fetchone()[0]
     parties._run = run
+    channel = parties.begin(model)
+    channel._turns[join.name] = 1  # another question than the one that was answered
     with pytest.raises(NotAgreed, match="'curator-averaging/join' comes before 'curator-averaging/letters'"):
-        parties.begin(model).ask(join, Joining(session="t", place=1), parties=["party1"])
+        channel.ask(join, parties=["party1"])
 
 
 def test_two_runs_of_one_party_have_sessions_of_their_own() -> None:
+    """A session has the run's name, and the party's place is that of its name: nothing of it is the coordinator's."""
     parties = make()
     model = CuratorAveraging(**SMALL)
-    joining = Joining(session="s", place=1)
-    parties.begin(model).ask(join, joining, parties=["party1"])
-    with pytest.raises(WireError, match="the run 's' has begun already"):
-        parties.begin(model).ask(join, joining, parties=["party1"])
-    with pytest.raises(PolicyRefusal, match="a session's name has 1 to 64 letters"):
-        parties.begin(model).ask(join, Joining(session="s" * 65, place=1), parties=["party1"])
+    runs = [parties.begin(model) for _ in range(2)]
+    for channel in runs:
+        channel.ask(join, parties=["party1"])
+    table = parties.guard("party1").table
+    members = [_MEMBERS.get(table, channel.run) for channel in runs]
+    assert [member.terms.session for member in members] == [channel.run for channel in runs]
+    place = f"party{parties.names.index('party1')}"
+    assert [member.name for member in members] == [place, place]
 
 
 def test_a_party_much_smaller_than_the_others_is_refused() -> None:
@@ -476,14 +486,7 @@ def test_the_method_and_the_protocol_open_with_the_eight_headings() -> None:
 
 
 @pytest.mark.slow
-def test_an_audit_finds_no_more_than_epsilon() -> None:
-    result = audit(CuratorAveraging(epsilon=1.0, delta=0, **SMALL), runs=300, power=False, processes=0)
-    assert result.passes
-    assert result.epsilon > 0.0  # it sees something
-
-
-@pytest.mark.slow
 def test_an_audit_would_notice_too_little_noise() -> None:
-    """The noise for epsilon = 6 that claims epsilon = 1."""
-    result = audit(CuratorAveraging(epsilon=6.0, delta=0, **SMALL), runs=150, power=False, processes=0)
+    """The noise for epsilon = 6 that claims epsilon = 1; `tests/studies` has the audit of the true noise."""
+    result = audit(CuratorAveraging(epsilon=6.0, delta=0, **SMALL), runs=100, power=False, processes=0)
     assert result.epsilon > 1.0

@@ -47,7 +47,7 @@ from tacit.privacy.event import Composed, Gaussian, NotPrivate
 from tacit.privacy.gaussian import gaussian_mu
 from tacit.studies.audit import _outcomes
 
-from ..conftest import cohort_of, derived, make_data
+from ..conftest import assert_drawn_from, cohort_of, derived, make_data
 
 Make = Callable[..., Federation]
 ALLOWED = Policy(not_private=["private-newton", "pooled"])
@@ -191,13 +191,13 @@ def test_the_noise_is_gaussian_of_the_stated_size(federation: Make) -> None:
         ),
     ]
     noise: dict[str, list[np.ndarray]] = {step.name: [] for step, *_ in asked}
-    for _ in range(150):
+    for _ in range(50):
         channel = parties.begin(method)
         for step, values, grid, sum_of in asked:
             exact = sum(sum_of(one) for one in tables)
             noise[step.name].append((grid.from_grid(channel.sum(step, values)) - exact) / grid.noise_std)
     for drawn in noise.values():
-        assert stats.kstest(np.ravel(drawn), "norm").pvalue > 1e-3
+        assert_drawn_from(stats.norm(), np.array(drawn))
     n_parties = own.cohort.n_parties
     least = own.moments_sensitivity(B) / own.mu_moments * math.sqrt(n_parties / (n_parties - own.cohort.colluders))
     assert own.moments_grid(B).noise_std == pytest.approx(least, rel=1e-3)
@@ -210,7 +210,7 @@ def test_all_releases_together_cost_what_was_asked(federation: Make, relation: s
     parties = federation()
     model = PrivateNewton(epsilon=0.7, delta=1e-5, rounds=rounds, relation=relation).fit(parties)  # type: ignore[arg-type]
     for party in parties.names:
-        spent = parties.guard(party).ledger.epsilon(party, delta=1e-5)
+        spent = parties.guard(party).ledger.epsilon(party, delta=1e-5, relation=relation)  # type: ignore[arg-type]
         assert 0.7 * (1 - 1e-9) <= spent <= 0.7
     own = parties.terms(model).plan
     spent_on = [own.mu_squares, own.mu_moments, *[own.mu_response] * own.rounds]
@@ -252,10 +252,13 @@ def test_half_the_noise_claims_more() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [1.0, 0.5])
 def test_its_worst_neighbours_are_as_far_apart_as_is_claimed_and_no_further(noise: float) -> None:
-    first, second = (_outcomes(PrivateNewton, {"epsilon": 1.0, "delta": 0.1}, 0, noise, side, 300) for side in (0, 1))
+    runs = 120
+    seen = [_outcomes(PrivateNewton, {"epsilon": 1.0, "delta": 0.1}, 0, noise, side, runs) for side in (0, 1)]
+    assert not any(failure for outcomes in seen for failure, _ in outcomes)
+    first, second = (np.array([score for _, score in outcomes]) for outcomes in seen)
     apart = (first.mean() - second.mean()) / math.sqrt((first.var() + second.var()) / 2)
     claimed = gaussian_mu(1.0, 0.1) / noise
-    error = math.sqrt((2 + claimed**2 / 4) / 300)
+    error = math.sqrt((2 + claimed**2 / 4) / runs)
     assert 0.93 * claimed - 4 * error < apart < claimed + 4 * error
 
 
@@ -352,12 +355,12 @@ def test_intervals_are_in_the_summary_and_hold_the_noise(federation: Make) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("d", "epsilon"), [(5, 0.3), (30, 1.0)])
-def test_intervals_cover_the_parameters_of_the_population(d: int, epsilon: float) -> None:
+@pytest.mark.parametrize(("d", "epsilon", "runs"), [(5, 0.3, 40), (30, 1.0, 12)])
+def test_intervals_cover_the_parameters_of_the_population(d: int, epsilon: float, runs: int) -> None:
     rng = np.random.default_rng(d)
     schema = Schema.of_arrays(d, [0, 1], norm_bound=math.sqrt(d))
     beta, b, n, covered = rng.normal(size=d) * 2 / math.sqrt(d), -0.7, 20_000, []
-    for run in range(40):
+    for run in range(runs):
         X = rng.uniform(-1, 1, size=(n, d))
         y = (rng.random(n) < expit(X @ beta + b)).astype(int)
         tables = {str(i): Table.from_arrays(X[i::3], y[i::3], schema) for i in range(3)}

@@ -16,11 +16,11 @@ from scipy import stats
 from scipy.special import expit
 
 from tacit import Federation, Policy, Rng, Schema, Table
-from tacit.errors import NotAgreed, NotConverged, SettingError
+from tacit.errors import NotAgreed, SettingError
 from tacit.federation.group import SumGroup
 from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.objective.method import ObjectivePerturbation, default_l2
-from tacit.methods.objective.statistic import Plan, fine_gradient, perturbed_model
+from tacit.methods.objective.statistic import Plan, perturbed_model
 from tacit.models.solver import fit
 from tacit.privacy.event import Approximate, Composed, NotPrivate, Pure, Repeated
 from tacit.privacy.gaussian import gaussian_delta
@@ -239,7 +239,8 @@ def test_what_leaves_is_on_a_grid_and_near_the_minimiser(delta: float, n: int) -
     own = plan(d=4, delta=delta, l2=20.0)
     b = own.draw(rng=Rng.seeded(5))
     solution = fit(party.blocks, problem=own.problem(n, b))
-    theta, tau = own.certified(solution, party.blocks), own.tolerance(n)
+    theta, tau = solution.theta, own.tolerance(n)
+    assert solution.distance_bound <= own.slack(n)
     assert np.linalg.norm(theta - solution.theta) <= tau + solution.distance_bound
     told = np.array([own.on_grid(theta, n, rng=Rng.seeded(i)) for i in range(200)])
     step = 2.0 ** math.floor(math.log2(2 * tau / math.sqrt(own.dimension)))
@@ -251,17 +252,17 @@ def test_what_leaves_is_on_a_grid_and_near_the_minimiser(delta: float, n: int) -
     assert off.std() <= own.noise_std / steepest / 10  # next to nothing beside the noise
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_model_away_from_the_minimum_is_brought_there_or_not_told(classes: int) -> None:
-    X, y = make_data(400, 4, classes)
-    party = table(X, y, classes)
-    own = plan(d=4, classes=classes, l2=20.0)
-    solution = fit(party.blocks, problem=own.problem(400, own.draw(rng=Rng.seeded(5))))
-    away = replace(solution, theta=solution.theta + 1e-3)
-    assert np.linalg.norm(own.certified(away, party.blocks) - solution.theta) <= 2 * own.tolerance(400)
-    stuck = replace(away, curvature=1e9 * solution.curvature)  # steps that lead nowhere
-    with pytest.raises(NotConverged, match=r"no model is certified to within .* choose a larger l2"):
-        own.certified(stuck, party.blocks)
+def test_a_penalty_with_which_a_fit_could_fail_is_refused_before_a_record_is_read() -> None:
+    sizes = SumGroup.of({"a": 400}, quorum=1)
+    schema = Schema.of_arrays(4, ["0", "1"], norm_bound=600.0)
+    model = ObjectivePerturbation(epsilon=31.0, delta=0, l2=1e-4)
+    with pytest.raises(SettingError, match=r"with l2 = 0.0001 a fit of 400 records .* cannot be certified"):
+        model.plan(model.cohort(schema, sizes))
+    larger = ObjectivePerturbation(epsilon=31.0, delta=0, l2=10.0)
+    assert (
+        larger.plan(larger.cohort(schema, sizes)).slack(400)
+        >= larger.plan(larger.cohort(schema, sizes)).bounds(400).reachable
+    )
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -279,13 +280,13 @@ def test_the_fine_gradient_is_within_its_bound_of_the_exact_one(classes: int) ->
             for c in range(classes):
                 for j in range(5):
                     exact[c, j] += (powers[c] / mpmath.fsum(powers) - (c == label)) * mpmath.mpf(float(x[j]))
-        found = np.atleast_2d(fine_gradient(party.blocks, own.loss, theta))
+        found = np.atleast_2d(own.loss.fine_gradient(party.blocks, theta))
         wanted = exact[1:, :] if classes == 2 else exact
         gaps = [
             mpmath.mpf(np.format_float_scientific(found[c, j], 30)) - wanted[c, j] for c, j in np.ndindex(found.shape)
         ]
-        assert mpmath.norm(gaps) <= own.gradient_error(60)
-    assert own.gradient_error(60) <= 1e-11
+        assert mpmath.norm(gaps) <= own.bounds(60).gradient_error
+    assert own.bounds(60).gradient_error <= 1e-11
 
 
 def test_the_noise_is_no_longer_than_its_bound() -> None:

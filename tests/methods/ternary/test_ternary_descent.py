@@ -32,7 +32,7 @@ from tacit.methods.ternary.upload import Upload
 from tacit.models.ghost import Clip
 from tacit.models.network import Perceptron, register_module
 from tacit.privacy.accounting import epsilon_of
-from tacit.privacy.event import Gaussian, NotPrivate, PoissonSampled, Repeated, Zcdp
+from tacit.privacy.event import Gaussian, NotPrivate, PoissonSampled, Repeated, Under, Zcdp
 from tacit.privacy.noise.gumbel import signed_gumbel_top
 from tacit.wire import encode
 
@@ -143,7 +143,9 @@ def test_the_noise_of_a_reply_is_the_claimed_gaussian() -> None:
     assert stats.kstest(scaled, "norm").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("change", [{}, {"mechanism": "gumbel", "batch": None}, {"compression": "none"}])
+@pytest.mark.parametrize(
+    "change", [{}, {"mechanism": "gumbel", "batch": None}, {"compression": "none", "party_records": 100}]
+)
 def test_the_ledgers_are_charged_what_the_event_says(federation: Make, change: dict[str, Any]) -> None:
     parties = federation(policy=Policy())
     model = TernaryDescent(**QUICK | change)
@@ -184,7 +186,9 @@ def test_the_event_is_sampled_gaussian_or_concentrated() -> None:
     assert sampled == Repeated(event=expected, count=1)
     gumbel = TernaryDescent(epsilon=1.0, mechanism="gumbel", rounds=4).event()
     assert isinstance(gumbel, Repeated)
-    assert isinstance(gumbel.event, Zcdp)
+    assert isinstance(gumbel.event, Under)
+    assert isinstance(gumbel.event.event, Zcdp)
+    assert set(gumbel.event.relations) == {"replace-one", "add-remove"}
 
 
 @pytest.mark.parametrize(("epsilon", "q", "rounds"), [(1.0, 0.2, 3), (0.1, 0.05, 50), (0.5, 1.0, 1)])
@@ -246,8 +250,8 @@ def test_weights_that_are_not_of_the_network_are_refused(federation: Make, lie: 
 
 
 def test_batches_too_large_for_exact_sums_are_refused(federation: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.methods.ternary.method.LARGEST_BATCH", 50)
-    with pytest.raises(SettingError, match=r"batch = 0.2 of 150 records makes too large a batch"):
+    monkeypatch.setattr("tacit.methods.ternary.statistic.LARGEST_BATCH", 50)
+    with pytest.raises(PolicyRefusal, match=r"batch = 0.2 makes too large a batch for exact sums of so many records"):
         TernaryDescent(**QUICK).fit(federation())
 
 
@@ -335,7 +339,9 @@ def test_ternary_steps_have_the_length_of_the_clipping_bound(federation: Make) -
 # --- as a classifier -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("change", [{}, {"activation": "tanh"}, {"compression": "none"}, {"hidden_layer_sizes": ()}])
+@pytest.mark.parametrize(
+    "change", [{}, {"activation": "tanh"}, {"compression": "none", "party_records": 100}, {"hidden_layer_sizes": ()}]
+)
 def test_it_learns_with_noise(change: dict[str, Any]) -> None:
     X, y = make_data(6000, 4, 2, seed=1)
     parties = Federation.split(X[:5000], y[:5000], n_parties=2, norm_bound=1.0, rng=Rng.seeded(1))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,14 @@ from nacl.signing import SigningKey
 from tacit import wire
 from tacit.errors import CenterError
 from tacit.rand import Rng
+from tacit.record import to_value
+from tacit.secure.bound import NormBound
 from tacit.secure.center.node import NodeServer
+from tacit.secure.center.wanted import GroupNames
 from tacit.secure.envelope import OPEN, Label, seal, seal_message, sum_group_digest, unseal_message
+from tacit.secure.ring import Words
+
+from .conftest import mark
 
 RNG = Rng.seeded(7)
 LABEL = Label(context="q", party="a", n_parties=1)
@@ -41,7 +48,7 @@ def test_a_sum_is_answered_with_this_nodes_share_alone() -> None:
     nodes = [NodeServer(index) for index in range(3)]
     envelopes = seal(np.array([5, -6]), LABEL, [node.public_key for node in nodes], rng=RNG)
     for node, sealed in zip(nodes, envelopes, strict=True):
-        reply = ask(node, ask="sum", context="q", envelopes={"a": sealed}, sum_group=None)
+        reply = ask(node, ask="sum", context="q", envelopes={"a": sealed}, sum_group=None, boxes={})
         assert isinstance(reply, dict)
         assert reply["done"]["words"].shape == (2, 2, 2)
 
@@ -54,6 +61,9 @@ def test_bytes_that_are_no_request_are_refused(message: bytes) -> None:
 
 
 NODE = NodeServer(0)
+KEEP: dict[str, wire.Value] = {
+    "ask": "keep", "run": "r", "name": "n", "context": "q", "envelopes": {}, "sum_group": None, "boxes": {},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -64,9 +74,9 @@ NODE = NodeServer(0)
         {"ask": "shares"},
         {"ask": "keep", "run": "r"},
         {"ask": "sum", "context": "q", "envelopes": {}},
-        {"ask": "sum", "context": "q", "envelopes": {"a": 1}, "sum_group": None},
-        {"ask": "keep", "run": "r", "name": "n", "context": "q", "envelopes": {}, "sum_group": None, "shape": ["x"]},
-        {"ask": "keep", "run": "r", "name": "n", "context": "q", "envelopes": {}, "sum_group": None, "shape": [-1]},
+        {"ask": "sum", "context": "q", "envelopes": {"a": 1}, "sum_group": None, "boxes": {}},
+        {**KEEP, "shape": ["x"]},
+        {**KEEP, "shape": [-1]},
     ],
 )
 def test_values_that_are_no_request_are_refused(request_: wire.Value) -> None:
@@ -84,18 +94,22 @@ def test_what_is_kept_is_sealed_for_that_name_and_shape() -> None:
         node.keep("run", "gradient", "q", {"a": envelope(node)}, (2,))
     with pytest.raises(CenterError, match="'open' names what is opened"):
         node.keep("run", OPEN, "q", {"a": envelope(node)}, (2,))
+    sealed = {"a": envelope(node, label)}
     with pytest.raises(CenterError, match=r"do not fill an array of shape \(3,\)"):
-        node.keep("run", "gradient", "q", {"a": envelope(node, label)}, (3,))
-    node.keep("run", "gradient", "q", {"a": envelope(node, label)}, (2, 1))
+        node.keep("run", "gradient", "q", sealed, (3,))
+    node.keep("run", "gradient", "q", sealed, (2, 1))
     assert ask(node, ask="status") == {"done": {"n_kept": 1, "n_compiled": 0}}
 
 
 def test_what_is_kept_counts_on_enough_parties_and_on_the_same() -> None:
     node = NodeServer(0)
 
+    @cache
+    def sealed(party: str, n_parties: int) -> bytes:
+        return envelope(node, Label(context="q", party=party, n_parties=n_parties, use="gradient"))
+
     def kept(*parties: str, n_parties: int = 2) -> None:
-        labels = [Label(context="q", party=party, n_parties=n_parties, use="gradient") for party in parties]
-        node.keep("run", "gradient", "q", {label.party: envelope(node, label) for label in labels}, (2,))
+        node.keep("run", "gradient", "q", {party: sealed(party, n_parties) for party in parties}, (2,))
 
     with pytest.raises(CenterError, match="a sum over 3 parties be opened; 2 are in it"):
         kept("a", "b", n_parties=3)
@@ -103,6 +117,8 @@ def test_what_is_kept_counts_on_enough_parties_and_on_the_same() -> None:
     kept("a", "b", "c")
     with pytest.raises(CenterError, match="opened before over other parties"):
         kept("a", "b")
+    with pytest.raises(CenterError, match="answered before, by the same parties with other envelopes"):
+        kept("a", "b", "c", n_parties=1)
 
 
 def test_a_run_can_be_forgotten() -> None:
@@ -128,13 +144,19 @@ def test_an_envelope_for_another_key_or_altered_does_not_open() -> None:
 GARBAGE: list[wire.Value] = [
     None,
     {"context": "q"},
-    {"label": vars(LABEL), "size": 3, "parts": [bytes(32)]},
-    {"label": vars(LABEL), "size": 3, "parts": [bytes(32), bytes(31)]},
-    {"label": vars(LABEL), "size": 3, "parts": [bytes(32), np.zeros((3, 2))]},
-    {"label": vars(LABEL), "size": 3, "parts": [bytes(32), np.zeros((4, 2), dtype=np.uint64)]},
-    {"label": vars(LABEL), "size": 3, "parts": [bytes(32), "words"]},
-    {"label": vars(LABEL), "size": -1, "parts": [bytes(32), bytes(32)]},
-    {"label": vars(LABEL), "size": 2**40, "parts": [bytes(32), bytes(32)]},
+    {"label": to_value(LABEL), "size": 3, "parts": [bytes(32)], "digests": b"", "salt": b""},
+    {"label": to_value(LABEL), "size": 3, "parts": [bytes(32), bytes(31)], "digests": b"", "salt": b""},
+    {"label": to_value(LABEL), "size": 3, "parts": [bytes(32), np.zeros((3, 2))], "digests": b"", "salt": b""},
+    {
+        "label": to_value(LABEL),
+        "size": 3,
+        "parts": [bytes(32), np.zeros((4, 2), dtype=np.uint64)],
+        "digests": b"",
+        "salt": b"",
+    },
+    {"label": to_value(LABEL), "size": 3, "parts": [bytes(32), "words"], "digests": b"", "salt": b""},
+    {"label": to_value(LABEL), "size": -1, "parts": [bytes(32), bytes(32)], "digests": b"", "salt": b""},
+    {"label": to_value(LABEL), "size": 2**40, "parts": [bytes(32), bytes(32)], "digests": b"", "salt": b""},
 ]
 
 
@@ -188,68 +210,94 @@ PINNED = {name: bytes(key.verify_key) for name, key in KEYS.items() if name != "
 SUM_GROUP = ["a", "b"]
 
 
-def signed(node: NodeServer, party: str, signer: str = "", sum_group: Sequence[str] = SUM_GROUP, **label: Any) -> bytes:
+def signed(
+    nodes: Sequence[NodeServer], party: str, signer: str = "", sum_group: Sequence[str] = SUM_GROUP, **label: Any
+) -> list[bytes]:
     """What a party seals for a sum within the sum group, signed by itself or by another."""
     keys = {name: PINNED[name] for name in sum_group}
-    made = Label(**{"context": "q", "party": party, "n_parties": 2, "sum_group": sum_group_digest(keys), **label})
+    bound = (NormBound(size=2, norm=3),)
+    told = {"context": "q", "party": party, "n_parties": 2, "sum_group": sum_group_digest(keys), "bound": bound}
+    told |= {"ledger": mark()}
     sign = None if signer == "nobody" else lambda text: KEYS[signer or party].sign(text).signature
-    return seal(np.array([1, 2]), made, [node.public_key] * 3, rng=RNG, sign=sign)[node.index]
+    return seal(np.array([1, 2]), Label(**{**told, **label}), [n.public_key for n in nodes], rng=RNG, sign=sign)
 
 
-def knowing() -> NodeServer:
-    return NodeServer(0, members=lambda: PINNED)
+def knowing() -> list[NodeServer]:
+    """Three nodes that know the parties and each other."""
+    nodes: list[NodeServer] = []
+    for index in range(3):
+        nodes.append(NodeServer(index, members=lambda: PINNED, peers=lambda: [node.public_key for node in nodes]))
+    return nodes
+
+
+def summed(
+    nodes: Sequence[NodeServer], envelopes: Mapping[str, list[bytes]], group: GroupNames = None, context: str = "q"
+) -> Words:
+    """The first node's share of the sum, after the nodes told each other of the proofs."""
+    keys = [node.public_key for node in nodes]
+    own = [{name: sealed[p] for name, sealed in envelopes.items()} for p in range(3)]
+    told = [node.check(context, OPEN, one, group, keys) for node, one in zip(nodes, own, strict=True)]
+    boxes = {keys[p].hex(): told[p][keys[0].hex()] for p in (1, 2)}
+    return nodes[0].partial_sum(context, own[0], group, boxes)
 
 
 def test_signed_envelopes_of_known_parties_are_added_up_also_if_one_of_the_sum_group_is_missing() -> None:
-    node = knowing()
-    assert node.partial_sum("q", {name: signed(node, name) for name in "ab"}, SUM_GROUP).shape == (2, 2, 2)
-    three = {name: signed(node, name, sum_group="abc", context="r") for name in "ab"}
-    assert node.partial_sum("r", three, ["a", "b", "c"]).shape == (2, 2, 2)
+    nodes = knowing()
+    assert summed(nodes, {name: signed(nodes, name) for name in "ab"}, SUM_GROUP).shape == (2, 2, 2)
+    three = {name: signed(nodes, name, sum_group="abc", context="r") for name in "ab"}
+    assert summed(nodes, three, ["a", "b", "c"], "r").shape == (2, 2, 2)
 
 
 @pytest.mark.parametrize("signer", ["b", "x", "nobody"])
 def test_nobody_seals_in_anothers_name(signer: str) -> None:
-    node = knowing()
-    forged = {"a": signed(node, "a"), "b": signed(node, "b", signer if signer != "b" else "a")}
+    nodes = knowing()
+    forged = {"a": signed(nodes, "a"), "b": signed(nodes, "b", signer if signer != "b" else "a")}
     with pytest.raises(CenterError, match="not signed by the party in whose name it came"):
-        node.partial_sum("q", forged, SUM_GROUP)
+        summed(nodes, forged, SUM_GROUP)
 
 
 def test_an_invented_party_is_in_no_sum() -> None:
     """The coordinator fills a sum up with parties of its own making, to open one real party's part."""
-    node = knowing()
-    real = signed(node, "a")
+    nodes = knowing()
+    real = signed(nodes, "a")
     with pytest.raises(CenterError, match="knows no party 'x'"):
-        node.partial_sum("q", {"a": real, "x": real}, ["a", "x"])
+        summed(nodes, {"a": real, "x": real}, ["a", "x"])
     # A member that the coordinator holds in its hands, and with which the real party was never to be added up:
-    puppet = signed(node, "c", sum_group=["a", "c"])
+    puppet = signed(nodes, "c", sum_group=["a", "c"])
     with pytest.raises(CenterError, match="party 'a' did not agree to be added up with all"):
-        node.partial_sum("q", {"a": real, "c": puppet}, ["a", "c"])
+        summed(nodes, {"a": real, "c": puppet}, ["a", "c"])
     with pytest.raises(CenterError, match="was not put to party 'c'"):
-        node.partial_sum("q", {"a": real, "c": puppet}, SUM_GROUP)
+        summed(nodes, {"a": real, "c": puppet}, SUM_GROUP)
     with pytest.raises(CenterError, match="was not put to party 'a'"):
-        node.partial_sum("q", {"a": real})
+        summed(nodes, {"a": real})
     with pytest.raises(CenterError, match="a sum over 2 parties be opened; 1 are in it"):
-        node.partial_sum("q", {"a": real}, SUM_GROUP)
+        summed(nodes, {"a": real}, SUM_GROUP)
 
 
 def test_what_is_signed_for_one_node_is_no_message_to_another() -> None:
-    node, other = knowing(), knowing()
-    contents = SealedBox(node._key).decrypt(signed(node, "a"))
-    moved = SealedBox(PublicKey(other.public_key)).encrypt(contents)
+    nodes, others = knowing(), knowing()
+    moved = [
+        SealedBox(PublicKey(other.public_key)).encrypt(SealedBox(node._key).decrypt(sealed))
+        for node, other, sealed in zip(nodes, others, signed(nodes, "a"), strict=True)
+    ]
     with pytest.raises(CenterError, match="not signed by the party in whose name it came"):
-        other.partial_sum("q", {"a": moved, "b": signed(other, "b")}, SUM_GROUP)
+        summed(others, {"a": moved, "b": signed(others, "b")}, SUM_GROUP)
 
 
 def test_kept_sums_and_products_are_signed_too() -> None:
-    node = knowing()
-    parts = {name: signed(node, name, use="gradient") for name in "ab"}
-    node.keep("run", "gradient", "q", parts, (2,), SUM_GROUP)
+    nodes = knowing()
+    keys = [node.public_key for node in nodes]
+    parts = {name: signed(nodes, name, use="gradient", run="run") for name in "ab"}
+    own = [{name: sealed[p] for name, sealed in parts.items()} for p in range(3)]
+    told = [node.check("q", "gradient", one, SUM_GROUP, keys) for node, one in zip(nodes, own, strict=True)]
+    boxes = {keys[p].hex(): told[p][keys[0].hex()] for p in (1, 2)}
+    nodes[0].keep("run", "gradient", "q", own[0], (2,), SUM_GROUP, boxes)
+    forged = {**own[0], "b": signed(nodes, "b", "a", use="gradient", run="run")[0]}
     with pytest.raises(CenterError, match="not signed by the party"):
-        node.keep("run", "gradient", "q", {**parts, "b": signed(node, "b", "a", use="gradient")}, (2,), SUM_GROUP)
+        nodes[0].keep("run", "gradient", "q", forged, (2,), SUM_GROUP, boxes)
     label = Label(context="q", party="a", n_parties=1, use="product", sum_group=sum_group_digest({"a": PINNED["a"]}))
-    key = node._key
-    sealed = seal_message(b"m", label, node.public_key, sign=lambda text: KEYS["a"].sign(text).signature)
+    key = nodes[0]._key
+    sealed = seal_message(b"m", label, nodes[0].public_key, sign=lambda text: KEYS["a"].sign(text).signature)
     assert unseal_message(sealed, key, PINNED["a"]) == (label, b"m")
     with pytest.raises(CenterError, match="not signed by the party"):
         unseal_message(sealed, key, PINNED["b"])

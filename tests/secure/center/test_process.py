@@ -1,12 +1,10 @@
-"""Three real processes with mutual TLS: they compute, they die and come back, and they leave nothing behind."""
+"""Three real processes: they compute, they die and come back, and they leave nothing behind."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import socket
-import ssl
+import stat
 import subprocess
 import sys
 import textwrap
@@ -23,7 +21,6 @@ from tacit.rand import Rng
 from tacit.secure.center import process
 from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.center.process import ProcessCenter, shared_center
-from tacit.secure.certificate import Authority, request_certificate
 from tacit.secure.envelope import Label, seal
 
 from .conftest import curvature, keep, newton, seal_all
@@ -128,60 +125,22 @@ def test_a_shared_center_with_a_dead_node_is_started_again(computing: ProcessCen
     assert computing.compute(run, "step") == {"step": pytest.approx(np.array([13]))}
 
 
-def handshake(port: int, context: ssl.SSLContext, *, patience: float = A_WHILE) -> bytes:
-    """What a client reads after the handshake; a server that wants a certificate refuses at the first read.
-
-    A server that refuses says so, and is waited for; one that says nothing for so many seconds of `patience` does not.
-    """
-    context.check_hostname = False
-    with (
-        contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=A_WHILE)) as raw,
-        context.wrap_socket(raw) as secured,
-    ):
-        secured.settimeout(patience)
-        try:
-            return secured.recv(1)
-        except TimeoutError:
-            return b"welcome"
-
-
-def client(folder: Path, authority: Authority, trusted: bytes) -> ssl.SSLContext:
-    (folder / "cert").write_bytes(authority.sign(request_certificate("client", folder / "key")))
-    context = ssl.create_default_context(cadata=trusted.decode())
-    context.load_cert_chain(folder / "cert", folder / "key")
-    return context
-
-
-def test_nodes_speak_only_with_who_has_a_certificate_of_their_authority(
-    computing: ProcessCenter, tmp_path: Path
-) -> None:
+def test_engines_meet_where_only_this_account_may_enter(computing: ProcessCenter) -> None:
     run = Rng.system().bytes(8).hex()
     keep(computing, run, inverse=np.ones((1, 13)), gradient=np.ones(13))
     computing.compute(run, "step")  # linked
-    port, trusted = computing._ports[0], computing._authority.certificate
-    assert handshake(port, client(tmp_path, computing._authority, trusted), patience=0.5) == b"welcome"
-    with pytest.raises(OSError, match=r"(?i)alert|reset|eof"):
-        handshake(port, ssl.create_default_context(cadata=trusted.decode()))
-    with pytest.raises(OSError, match=r"(?i)alert|reset|eof"):
-        handshake(port, client(tmp_path, Authority.make(), trusted))
-    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):  # nor is the node taken for another's
-        handshake(port, client(tmp_path, Authority.make(), Authority.make().certificate))
-
-
-def test_a_node_with_a_certificate_of_a_foreign_authority_is_refused() -> None:
-    with ProcessCenter(announce=lambda _: None) as center:
-        sign, requests = center._authority.sign, []
-        foreign = Authority.make()
-
-        def sign_two_of_three(request: bytes) -> bytes:
-            requests.append(request)
-            return foreign.sign(request) if len(requests) == 3 else sign(request)
-
-        center._authority.sign = sign_two_of_three  # type: ignore[method-assign]
-        center._connect_seconds = 3.0
-        keep(center, "run", likelihood=0.5)
-        with pytest.raises(CenterError, match="the center's engine stopped: it is not connected"):
-            center.compute("run", "accept")
+    meeting = computing._home / "engines"
+    assert {path.name for path in meeting.iterdir() if path.is_socket()} == {"0.sock", "1.sock", "2.sock"}
+    assert stat.S_IMODE(meeting.stat().st_mode) == 0o700
+    listening = {
+        f"socket:[{row[9]}]"
+        for table in ("tcp", "tcp6")
+        for row in map(str.split, Path(f"/proc/net/{table}").read_text().splitlines()[1:])
+        if row[3] == "0A"
+    }
+    for node in computing._nodes:  # and nowhere else
+        opened = {str(path.readlink()) for path in Path(f"/proc/{node.pid}/fd").iterdir() if path.is_symlink()}
+        assert not opened & listening
 
 
 CHILD = """

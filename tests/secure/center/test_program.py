@@ -11,7 +11,7 @@ from tacit.rand import Rng
 from tacit.record import encode_record
 from tacit.secure.center.message import Keep
 from tacit.secure.center.process import ProcessCenter
-from tacit.secure.center.program import PROGRAMS, find_program, inversion_steps, public_value
+from tacit.secure.center.program import PROGRAMS, contrasts_digest, find_program, inversion_steps, public_value
 
 from .conftest import curvature, keep, newton, seal_all
 
@@ -93,12 +93,14 @@ def test_refining_the_inverse_of_a_bound(computing: ProcessCenter, run: str) -> 
 
 def test_variances_open_the_diagonal_alone(computing: ProcessCenter, run: str) -> None:
     A, C = curvature(20, 1e3), np.random.default_rng(4).normal(size=(7, 20))
-    keep(computing, run, curvature=A)
+    keep(computing, run, contrasts_digest({"contrast": C}), curvature=A)
     computing.compute(run, "invert")
+    with pytest.raises(CenterError, match="no other contrasts than those that the parties declared"):
+        computing.compute(run, "variances", contrast=np.eye(20))
     opened = computing.compute(run, "variances", contrast=C)
     assert list(opened) == ["diagonal"]
     np.testing.assert_allclose(opened["diagonal"], np.diag(C @ np.linalg.inv(A) @ C.T), rtol=1e-7)
-    keep(computing, run, curvature=A)
+    keep(computing, run, contrasts_digest({}), curvature=A)
     computing.compute(run, "invert")
     np.testing.assert_allclose(computing.compute(run, "variances")["diagonal"], np.diag(np.linalg.inv(A)), rtol=1e-7)
 
@@ -144,10 +146,10 @@ def test_the_nodes_return_what_the_program_declares_and_nothing_else(computing: 
     A = curvature(20, 50)
     values = {"curvature": A, "gradient": np.ones(20), "likelihood": 0.5}
     for name, value in values.items():
-        envelopes = seal_all(computing, name, value, f"{run} {name}")
+        envelopes = seal_all(computing, name, value, f"{run} {name}", contrasts=contrasts_digest({}))
         requests = [
             Keep(
-                run=run, name=name, context=f"{run} {name}", shape=np.shape(value), sum_group=None,
+                run=run, name=name, context=f"{run} {name}", shape=np.shape(value), sum_group=None, boxes={},
                 envelopes={party: sealed[i] for party, sealed in envelopes.items()},
             )
             for i in range(3)
@@ -198,7 +200,7 @@ def test_the_same_values_are_not_asked_with_other_arguments(computing: ProcessCe
     computing.compute(run, "accept")
     for _ in range(2):
         assert computing.compute(run, "compare", tolerance=0.25) == {"better": 1}
-    with pytest.raises(CenterError, match="'compare' ran before on the same values with other public arguments"):
+    with pytest.raises(CenterError, match="'compare' ran before on the same values with other arguments"):
         computing.compute(run, "compare", tolerance=0.125)
 
 

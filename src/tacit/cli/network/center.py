@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.console import err, out
+from tacit.cli.network.acceptance import accept_parties
 
 if TYPE_CHECKING:
     from tacit.federation.member.folder import MemberFolder
@@ -63,7 +64,7 @@ def serve(
         Accept | None,
         typer.Option(
             help="ask: add up nothing of a party before you accepted its fingerprint (`tacit center accept`); all: "
-            "believe every party that the coordinator tells of. The choice is kept; the first is all."
+            "believe every party that the coordinator tells of. The choice is kept; the first is ask."
         ),
     ] = None,
 ) -> None:
@@ -73,7 +74,7 @@ def serve(
 
       tacit center serve
 
-      tacit center serve --accept ask
+      tacit center serve --accept all
     """
     import asyncio
 
@@ -109,6 +110,7 @@ def members(folder: Folder = FOLDER) -> None:
 
       tacit center members
     """
+    from tacit.cli.network.membership import show_standing
     from tacit.federation.member.folder import MemberFolder, fingerprints
     from tacit.federation.member.known_members import KnownMembers
 
@@ -120,24 +122,102 @@ def members(folder: Folder = FOLDER) -> None:
         if member.role == "party" and member.name not in believed:
             lines[number] += "  not accepted yet"
     out.print("\n".join(lines), markup=False, soft_wrap=True)
+    show_standing(folder)
 
 
 @app.command("accept")
 def accept(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Parties whose fingerprints you compared.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=FINGERPRINT...", help="Parties, with what they told you by telephone."),
+    ],
     folder: Folder = FOLDER,
 ) -> None:
-    """Let this node add up what these parties seal, where it waits for your word (`serve --accept ask`).
+    """Let this node add up what these parties seal. On a terminal a name alone shows the fingerprint and asks.
 
     Examples:
 
-      tacit center accept north south
+      tacit center accept "north=1f0c 22d1 9a3b 0e5f 7c66 81b2 d4e0 5a97"
+
+      tacit center accept north
     """
     from tacit.federation.member.folder import MemberFolder, fingerprints
-    from tacit.federation.member.known_members import KnownMembers
 
     MemberFolder.load(folder, "center")
-    out.print("accepted:\n" + "\n".join(fingerprints(KnownMembers(folder).accept(names))), markup=False)
+    out.print("accepted:\n" + "\n".join(fingerprints(accept_parties(folder, names))), markup=False)
+
+
+@app.command("accept-key")
+def accept_key(
+    name: Annotated[str, typer.Argument(help="A member whose keys `members` shows as not believed.")],
+    fingerprint: Annotated[str, typer.Argument(help="Its fingerprint, as it told you by telephone, in quotes.")],
+    folder: Folder = FOLDER,
+) -> None:
+    """Believe a member with keys that the coordinator tells of, and that its old keys did not sign.
+
+    Examples:
+
+      tacit center accept-key south "0f3a 91bc 77de 20aa 4c51 9e08 b6f2 d3c4"
+    """
+    from tacit.cli.network import membership
+
+    membership.accept_key(folder, "center", name, fingerprint)
+
+
+@app.command("rotate-key")
+def rotate_key(folder: Folder = FOLDER) -> None:
+    """Make new keys, signed with the old ones, so that the others follow; then start `serve` again.
+
+    Examples:
+
+      tacit center rotate-key
+    """
+    from tacit.cli.network import membership
+
+    membership.rotate_key(folder, "center")
+
+
+@app.command("ledgers")
+def ledgers(folder: Folder = FOLDER) -> None:
+    """List the parties' ledgers as this node saw them last: how much each has sealed, and the head of its log.
+
+    An owner compares the head with `tacit party log --verify --head HASH`: it must be there.
+
+    Examples:
+
+      tacit center ledgers
+    """
+    from tacit.federation.member.folder import MemberFolder
+    from tacit.secure.center.memory import FILE, Memory
+
+    MemberFolder.load(folder, "center")
+    for seen in Memory(folder / FILE).ledgers.all():
+        mark = seen.mark
+        line = f"{seen.party:<20} ledger {mark.epoch[:12]}  sealed {mark.number}  line {mark.line}  head {mark.head}"
+        out.print(line, markup=False, soft_wrap=True)
+
+
+@app.command("accept-ledger")
+def accept_ledger(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Parties whose owners told you of a loss.")],
+    folder: Folder = FOLDER,
+) -> None:
+    """Let parties go on with a new ledger, where the old one was lost for good; the old one is refused from then on.
+
+    What such a party answered before it may answer again, with fresh noise. Ask its owner by telephone first.
+
+    Examples:
+
+      tacit center accept-ledger north
+    """
+    from tacit.federation.member.folder import MemberFolder
+    from tacit.secure.center.memory import FILE, Memory
+
+    MemberFolder.load(folder, "center")
+    watch = Memory(folder / FILE).ledgers
+    for name in names:
+        watch.accept_new(name)
+    out.print(f"the next ledger of {', '.join(names)} is taken", markup=False)
 
 
 @app.callback()

@@ -117,7 +117,7 @@ def invite(
 
 @app.command("revoke")
 def revoke(name: Annotated[str, typer.Argument(help="A member's name.")], folder: Folder = FOLDER) -> None:
-    """Shut a member out: its connection is cut at once, and its name is not given again.
+    """Shut a member out: its connection is cut at once, its name is not given again, and the others hear of it.
 
     Examples:
 

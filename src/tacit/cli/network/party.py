@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.console import err, out
+from tacit.cli.network import party_ledger
+from tacit.cli.network.acceptance import (
+    accept_parties,
+    accepted_among,
+    candidates_of,
+    confirm_study,
+    sum_group_lines,
+)
+from tacit.cli.network.party_folder import FOLDER, Folder, opened
 from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import PolicyRefusal, SettingError
 
@@ -22,14 +28,11 @@ if TYPE_CHECKING:  # whatever knows the methods is imported by the commands that
     from tacit.daemon.party.consent import Consents, OfferedStudy
     from tacit.daemon.party.handler import PartyHandler
     from tacit.federation.member.folder import MemberFolder
-    from tacit.federation.member.identity import Member
     from tacit.federation.nats.journal import Journal
 
 app = typer.Typer(help="Take part in a federation with your own data.", no_args_is_help=True, rich_markup_mode=None)
 
-Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="The party's folder.")]
 Named = Annotated[str, typer.Argument(metavar="STUDY", help="A name from `tacit party studies`, or a study file.")]
-FOLDER = Path("party")
 
 
 @app.command("init")
@@ -39,6 +42,12 @@ def init(
     query: Annotated[str | None, typer.Option(metavar="SQL", help="Or a query that gives them.")] = None,
     database: Annotated[
         str | None, typer.Option(help="The query's database: a DuckDB file, sqlite:PATH or postgres:DSN.")
+    ] = None,
+    password_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file with the database's password, mode 600.")
+    ] = None,
+    password_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Or the environment variable that has it.")
     ] = None,
     folder: Folder = FOLDER,
 ) -> None:
@@ -51,15 +60,15 @@ def init(
       tacit party init --invite north.invite --query "SELECT * FROM visits" --database sqlite:clinic.db
     """
     from tacit.daemon.coordinator.joining import join
-    from tacit.daemon.party.settings import FILE, LEDGER, DataSource, write_party_file
+    from tacit.daemon.party.settings import FILE, DataSource, write_party_file
     from tacit.federation.member.folder import fingerprints
     from tacit.federation.member.invitation import Invitation
-    from tacit.privacy.ledger import Ledger
 
-    source = DataSource(file=data, query=query, database=database)
+    source = DataSource(
+        file=data, query=query, database=database, password_file=password_file, password_env=password_env
+    )
     own = join(Invitation.read(invite), folder)
     write_party_file(folder, source)
-    Ledger(folder / LEDGER).close()
     out.print(f"joined as {own.identity.name}; what you allow is in {folder / FILE}", markup=False)
     everybody = [own.member, own.pinned.coordinator, *own.pinned.center]
     out.print("compare these by telephone:\n" + "\n".join(fingerprints(everybody)), markup=False)
@@ -109,7 +118,7 @@ def studies(
     from tacit.daemon.party.owner_text import study_lines
     from tacit.daemon.party.settings import PartyFile
 
-    own, consents = _opened(folder)
+    own, consents = opened(folder)
     offered = consents.all()
     if json_output:
         told = {
@@ -124,30 +133,82 @@ def studies(
         out.print("\n".join(study_lines(study, own, policy)) + "\n", markup=False, soft_wrap=True)
 
 
+@app.command("show")
+def show(study: Named, folder: Folder = FOLDER) -> None:
+    """Tell all of one study in plain words: what it asks and costs, with whom, and its digest, which you consent to.
+
+    Examples:
+
+      tacit party show heart
+    """
+    from tacit.daemon.party.owner_text import study_lines
+    from tacit.daemon.party.settings import PartyFile
+    from tacit.federation.member.folder import fingerprints
+    from tacit.federation.member.known_members import KnownMembers
+
+    own, consents = opened(folder)
+    offered = _found(study, consents)
+    out.print("\n".join(study_lines(offered, own, PartyFile.read(folder).policy)), soft_wrap=True)
+    accepted = KnownMembers(folder).accepted() or {}
+    for member in candidates_of(offered, own).values():
+        state = "accepted" if accepted.get(member.name) == member.fingerprint else "not accepted yet"
+        out.print(f"  {fingerprints([member])[0]}  {state}", soft_wrap=True)
+
+
+@app.command("accept")
+def accept(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=FINGERPRINT...", help="Parties, with what they told you by telephone."),
+    ],
+    folder: Folder = FOLDER,
+) -> None:
+    """Accept parties: in studies that you opt into from now on you may be added up with them.
+
+    On a terminal a name alone shows the fingerprint and asks.
+
+    Examples:
+
+      tacit party accept "south=1f0c 22d1 9a3b 0e5f 7c66 81b2 d4e0 5a97"
+
+      tacit party accept south
+    """
+    from tacit.federation.member.folder import MemberFolder, fingerprints
+
+    MemberFolder.load(folder, "party")
+    out.print("accepted:\n" + "\n".join(fingerprints(accept_parties(folder, names))), soft_wrap=True)
+
+
 @app.command("opt-in")
 def opt_in(
     studies: Annotated[
-        list[str], typer.Argument(metavar="STUDY...", help="Names from `tacit party studies`, or study files.")
+        list[str], typer.Argument(metavar="STUDY...", help="Names or digests from `tacit party studies`, or files.")
     ],
     folder: Folder = FOLDER,
     runs: Annotated[int, typer.Option(help="How many runs you allow; one that loses a party starts again.")] = (
         DEFAULT_RUNS
     ),
+    digest: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIGEST", help="The digest as `tacit party show` told it; once for each study."),
+    ] = None,
 ) -> None:
-    """Take part in studies. What you consent to is a study's digest: a changed study is another one.
+    """Take part in studies, with the parties that you accepted. What you consent to is a study's digest.
+
+    On a terminal the digest is shown and confirmed, and so is the fingerprint of each party that you have not accepted
+    yet. Elsewhere give --digest, and accept the parties first.
 
     Examples:
 
       tacit party opt-in heart
 
-      tacit party opt-in study.toml --runs 1
+      tacit party opt-in study.toml --runs 1 --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
-    from tacit.daemon.party.handler import study_policy
-    from tacit.daemon.party.owner_text import why_not
-    from tacit.daemon.party.settings import FILE, PartyFile
-    from tacit.federation.member.known_members import KnownMembers
+    from tacit.daemon.party.owner_text import cost_line, why_not
+    from tacit.daemon.party.settings import FILE, LEDGER, PartyFile
+    from tacit.privacy.ledger import Ledger
 
-    own, consents = _opened(folder)
+    own, consents = opened(folder)
     policy = PartyFile.read(folder).policy
     wanted = [_found(study, consents) for study in studies]
     for offered in wanted:
@@ -155,28 +216,18 @@ def opt_in(
             raise PolicyRefusal(
                 f"your own policy forbids {offered.read().name!r}: {reason}. Change {folder / FILE} first"
             )
-    others = {name: member for name, member in KnownMembers(folder).parties().items() if name != own.identity.name}
-    for offered in wanted:
-        named = offered.read().federation.parties
-        sum_group = {name: others[name] for name in (others if named is None else named) if name in others}
+    book = Ledger(folder / LEDGER)
+    account = book.sole_account(own.identity.name)
+    for said, offered in zip(studies, wanted, strict=True):
+        candidates = candidates_of(offered, own)
+        sum_group = accepted_among(folder, candidates)
+        out.print(
+            "\n".join(sum_group_lines(sum_group, offered.read(), [own.identity.name, *candidates])), soft_wrap=True
+        )
+        out.print(f"{runs} runs, {cost_line(offered, runs, policy.budget, book, account)}", soft_wrap=True)
+        confirm_study(offered, said, digest or ())
         consents.decide(offered.digest, "in", runs, {name: member.letter_key for name, member in sum_group.items()})
-        limit = study_policy(policy, replace(offered, runs=runs)).budget.epsilon_per_study
-        cost = f"at most epsilon {limit:.4g}" if math.isfinite(limit) else "no epsilon bounds what it costs"
-        line = f"in: {offered.read().name}, digest {offered.digest}; {runs} runs, {cost}"
-        out.print(line, markup=False, soft_wrap=True)
-        out.print("\n".join(_sum_group_lines(sum_group, named)), markup=False, soft_wrap=True)
-
-
-def _sum_group_lines(sum_group: Mapping[str, Member], named: Sequence[str] | None) -> list[str]:
-    """Whom a consent lets in, and who is missing."""
-    from tacit.federation.member.folder import fingerprints
-
-    if not sum_group:
-        return ["  no other party is known here yet, so nothing is added up: keep `tacit party serve` up, opt in again"]
-    missing = [name for name in named or () if name not in sum_group]
-    lines = ["  you may be added up with these, and nobody else; compare them by telephone:"]
-    lines += [f"  {line}" for line in fingerprints(list(sum_group.values()))]
-    return lines + ([f"  not known here yet: {', '.join(missing)}; opt in again when they are"] if missing else [])
+        out.print(f"in: {offered.read().name}, digest {offered.digest}", soft_wrap=True)
 
 
 @app.command("opt-out")
@@ -187,72 +238,15 @@ def opt_out(study: Named, folder: Folder = FOLDER) -> None:
 
       tacit party opt-out heart
     """
-    _, consents = _opened(folder)
+    _, consents = opened(folder)
     offered = _found(study, consents)
     consents.decide(offered.digest, "out")
     out.print(f"out: {offered.read().name}, digest {offered.digest}", markup=False, soft_wrap=True)
 
 
-@app.command("ledger")
-def ledger(
-    folder: Folder = FOLDER,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw what was spent, too.")] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:
-    """Tell what your records have cost, in each study and in all.
-
-    Examples:
-
-      tacit party ledger --plot spent.svg
-    """
-    from tacit.daemon.party.owner_text import ledger_lines, spending_plot
-    from tacit.daemon.party.settings import LEDGER, PartyFile
-    from tacit.privacy.ledger import Ledger
-    from tacit.storage import write_whole
-
-    own, _ = _opened(folder)
-    budget = PartyFile.read(folder).policy.budget
-    book = Ledger(folder / LEDGER)
-    name = own.identity.name
-    spent = {study: book.epsilon(name, delta=budget.delta, study=study) for study in book.studies(name)}
-    in_all = book.epsilon(name, delta=budget.delta)
-    if plot is not None:
-        write_whole(plot, spending_plot(spent, budget))
-    if json_output:
-        finite = {study: value if value < float("inf") else None for study, value in spent.items()}
-        told = {"studies": finite, "in_all": in_all if in_all < float("inf") else None, "delta": budget.delta}
-        print(json.dumps(told))
-        return
-    counts = {study: book.n_releases(name, study) for study in spent}
-    out.print("\n".join(ledger_lines(spent, in_all, budget, counts)), markup=False)
-
-
-@app.command("log")
-def log(
-    folder: Folder = FOLDER,
-    verify: Annotated[bool, typer.Option("--verify", help="Check the chain of hashes instead.")] = False,
-    head: Annotated[str | None, typer.Option(metavar="HASH", help="A hash that you kept; it must be there.")] = None,
-) -> None:
-    """Show every decision of your guard, oldest first, and the hash over all of them: keep it elsewhere.
-
-    Examples:
-
-      tacit party log
-
-      tacit party log --verify
-    """
-    from tacit.daemon.party.settings import LEDGER
-    from tacit.federation.log import Log
-    from tacit.privacy.ledger import Ledger
-
-    own, _ = _opened(folder)
-    entries = Log(Ledger(folder / LEDGER), own.identity.name)
-    if verify or head is not None:
-        out.print(f"{entries.verify(head)} lines, whole and in order; head {entries.head()}", markup=False)
-        return
-    for line in entries.lines():
-        print(line.number, line.text)
-    print(f"head {entries.head()}")
+app.command("ledger")(party_ledger.ledger)
+app.command("log")(party_ledger.log)
+app.command("abandon-ledger")(party_ledger.abandon_ledger)
 
 
 @app.command("policy")
@@ -274,7 +268,7 @@ def policy(
     from tacit.daemon.party.owner_text import policy_lines, why_not
     from tacit.daemon.party.settings import FILE, PartyFile
 
-    _, consents = _opened(folder)
+    _, consents = opened(folder)
     if edit:
         _edit(folder / FILE)
     rules = PartyFile.read(folder).policy
@@ -287,17 +281,59 @@ def policy(
     out.print(f"{offered.read().name}: allowed", markup=False)
 
 
+@app.command("members")
+def members(folder: Folder = FOLDER) -> None:
+    """List whom this party knows, with their fingerprints, and who was revoked or has new keys.
+
+    Examples:
+
+      tacit party members
+    """
+    from tacit.cli.network.membership import show_standing
+    from tacit.federation.member.folder import MemberFolder, fingerprints
+    from tacit.federation.member.known_members import KnownMembers
+
+    own = MemberFolder.load(folder, "party")
+    known = KnownMembers(folder)
+    pinned = [own.pinned.coordinator, *(known.successor(node) for node in own.pinned.center)]
+    everybody = [*pinned, *known.parties().values()]
+    out.print("\n".join(fingerprints(everybody)), markup=False, soft_wrap=True)
+    show_standing(folder)
+
+
+@app.command("accept-key")
+def accept_key(
+    name: Annotated[str, typer.Argument(help="A member whose keys `members` shows as not believed.")],
+    fingerprint: Annotated[str, typer.Argument(help="Its fingerprint, as it told you by telephone, in quotes.")],
+    folder: Folder = FOLDER,
+) -> None:
+    """Believe a member with keys that the coordinator tells of, and that its old keys did not sign.
+
+    Examples:
+
+      tacit party accept-key south "0f3a 91bc 77de 20aa 4c51 9e08 b6f2 d3c4"
+    """
+    from tacit.cli.network import membership
+
+    membership.accept_key(folder, "party", name, fingerprint)
+
+
+@app.command("rotate-key")
+def rotate_key(folder: Folder = FOLDER) -> None:
+    """Make new keys, signed with the old ones, so that the others follow; then start `serve` again.
+
+    Examples:
+
+      tacit party rotate-key
+    """
+    from tacit.cli.network import membership
+
+    membership.rotate_key(folder, "party")
+
+
 @app.callback()
 def party() -> None:
     """Take part in a federation with your own data."""
-
-
-def _opened(folder: Path) -> tuple[MemberFolder, Consents]:
-    from tacit.daemon.party.consent import FILE as CONSENT_FILE
-    from tacit.daemon.party.consent import Consents
-    from tacit.federation.member.folder import MemberFolder
-
-    return MemberFolder.load(folder, "party"), Consents(folder / CONSENT_FILE)
 
 
 def _edit(path: Path) -> None:

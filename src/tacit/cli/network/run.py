@@ -11,6 +11,7 @@ import typer
 
 from tacit.cli.console import err, folder
 from tacit.cli.result import show_result
+from tacit.visible import shown
 
 if TYPE_CHECKING:
     from tacit.daemon.coordinator.run_record import Run
@@ -97,11 +98,12 @@ class Progress:
         self._write("resumed" if resumed else "began", run=run.id, attempt=run.attempt, study=run.study)
 
     def party(self, name: str, state: str) -> None:
-        """A party's state has changed, or it has answered."""
+        """A party's state has changed, or it has answered. What a party says is shown with nothing hidden in it."""
         from tacit.federation.nats.kind import ANSWER, HELLO, NODE, PING
 
         if state in (HELLO, NODE, PING):
             return
+        state = shown(state)
         if state == ANSWER:
             state = f"answered round {self._rounds}"
         elif self._states.get(name) != state:
@@ -121,7 +123,7 @@ class Progress:
         """Parties are gone; the run begins again without them."""
         for name, why in left.items():
             self._states.pop(name, None)
-            self._tell(f"{name} is left out ({why}); beginning again with the rest")
+            self._tell(f"{name} is left out ({shown(why)}); beginning again with the rest")
             self._write("left", name=name, why=why)
 
     def _tell(self, line: str) -> None:

@@ -1,7 +1,7 @@
 """What a center node does with the coordinator's letters: it gives requests to the node, which decides what it may do.
 
 Sums are added here. What programs read is kept and computed by the node's engine, a program of its own. Engines speak
-with each other directly, over mutual TLS with certificates that the nodes pinned.
+with each other directly, through a tunnel that lets in exactly the pinned nodes (`secure/center/tunnel.py`).
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tacit import wire
-from tacit.daemon.center.process import ENGINE, PEER_CERTIFICATES, EngineProcess
+from tacit.daemon.center.process import ENGINE, EnginePeer, EngineProcess
+from tacit.daemon.membership import note_changes
 from tacit.errors import CenterError, SettingError, TacitError, WireError
 from tacit.federation.member.folder import MemberFolder, read_json
-from tacit.federation.member.known_members import KnownMembers, decode_members
+from tacit.federation.member.known_members import KnownMembers
+from tacit.federation.member.member_list import MemberList
 from tacit.federation.member.node_card import NodeCard, Peers, fingerprints_of
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.kind import CARD, MEMBERS, NODE, PEERS, REFUSAL, LetterReply
+from tacit.federation.nats.kind import CARD, MEMBERS, NODE, PEERS, LetterReply, refusal
 from tacit.federation.nats.letter import Letter
 from tacit.secure.center.node import NodeServer
+from tacit.secure.center.tunnel import TunnelEnd
 from tacit.secure.certificate import make_own
+from tacit.secure.envelope import OPEN
 from tacit.secure.share import N_NODES
-from tacit.storage import write_json, write_whole
+from tacit.storage import OWNER_ONLY, make_private_folder, write_json
 
 _LISTEN = "listen.json"
 _PEERS = "peers.json"
-_ENGINES = ("keep", "compute", "encrypt", "product", "forget")  # the requests that the node's engine serves
+_ENGINES = ("check", "keep", "compute", "encrypt", "product", "forget")  # the requests that the node's engine serves
 
 
 def prepare_engine(folder: Path, listen: str | None) -> str:
@@ -36,7 +40,7 @@ def prepare_engine(folder: Path, listen: str | None) -> str:
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise SettingError(f"--listen {address!r} is not of the form HOST:PORT")
     make_own(folder, ENGINE, host)
-    write_json(folder / _LISTEN, {"address": address})
+    write_json(folder / _LISTEN, {"address": address}, mode=OWNER_ONLY)
     return address
 
 
@@ -48,11 +52,13 @@ class NodeHandler:
     def __init__(self, folder: MemberFolder, journal: Journal) -> None:
         if folder.seat is None:
             raise SettingError(f"{folder.path} does not say which seat this node has; join again")
+        make_private_folder(folder.path)
         self._folder = folder
         self._seat = folder.seat
         self._journal = journal
         self._known_members = KnownMembers(folder.path)
-        self._node = NodeServer(folder.seat, home=folder.path, members=self._known_members.keys)
+        known = self._known_members
+        self._node = NodeServer(folder.seat, home=folder.path, members=known.keys, peers=known.node_keys)
         self._card = _own_card(folder)
         self._engine: EngineProcess | None = None
         self._session = ""
@@ -88,19 +94,20 @@ class NodeHandler:
                     self._learn(letter.body)
         except TacitError as error:
             self._journal.note("refused", kind=letter.kind, why=str(error))
-            return LetterReply(kind=REFUSAL, body=wire.encode({"error": type(error).__name__, "why": str(error)}))
+            return refusal(type(error).__name__, str(error))
         return None
 
     def _learn(self, body: bytes) -> None:
         """Pin who is new; where the operator insists, they are told of until they are accepted."""
-        for member in self._known_members.learn(decode_members(body)):
-            self._journal.note("pinned", member=member.name, role=member.role, fingerprint=member.fingerprint)
+        note_changes(self._known_members.follow(MemberList.decode(body)), self._journal)
         waiting = sorted(set(self._known_members.parties()) - set(self._known_members.keys()))
         if waiting:
             self._journal.note("not-accepted-yet", members=", ".join(waiting))
 
     def _request(self, body: bytes) -> bytes:
         match wire.decode(body):
+            case {"ask": str(ask), "use": str(use)} if ask == "check" and use == OPEN:
+                reply = self._node.handle(body)
             case {"ask": str(ask)} if ask in _ENGINES:
                 if self._engine is None:
                     raise CenterError("this node's engine was not started; resume the study")
@@ -120,30 +127,44 @@ class NodeHandler:
         own = peers.members[self._seat] if len(peers.members) == N_NODES else None
         if own != self._folder.member or peers.cards[self._seat] != self._card:
             raise CenterError(f"the coordinator describes node {self._folder.identity.name!r} as another than it is")
+        if gone := self._known_members.gone() & {member.name for member in peers.members}:
+            raise CenterError(f"center node {min(gone)!r} was revoked; it computes nothing any more")
         self._pin(fingerprints_of(peers.members))
-        path = self._folder.path
-        write_whole(path / PEER_CERTIFICATES, "".join(card.certificate for card in peers.cards))
         self.close()
-        self._engine = EngineProcess(self._seat, path, [card.address for card in peers.cards])
+        nodes = [
+            EnginePeer(end=TunnelEnd(address=card.address, certificate=card.certificate), letter_key=member.letter_key)
+            for member, card in zip(peers.members, peers.cards, strict=True)
+        ]
+        self._engine = EngineProcess(self._seat, self._folder.path, nodes)
         self._session = peers.session
         self._journal.note("session", session=peers.session)
 
     def _pin(self, found: dict[str, str]) -> None:
         path = self._folder.path / _PEERS
         if not path.exists():
-            write_json(path, found)
+            write_json(path, found, mode=OWNER_ONLY)
             for name, fingerprint in found.items():
                 self._journal.note("pinned", node=name, fingerprint=fingerprint)
-        elif read_json(path) != found:
+        elif not self._are_the_same(read_json(path), found):
             raise CenterError(
                 f"the other nodes have other keys than those pinned in {path.name}; if that is right, remove the file"
             )
+
+    def _are_the_same(self, pinned: object, found: dict[str, str]) -> bool:
+        """Whether all have the keys that were pinned, or keys that these have signed, which are then pinned instead."""
+        steps = {step.old.fingerprint: step.new.fingerprint for step in self._known_members.rotations()}
+        current = {str(name): str(mark) for name, mark in pinned.items()} if isinstance(pinned, dict) else {}
+        for _ in range(len(steps)):
+            current = {name: steps.get(mark, mark) for name, mark in current.items()}
+        if current == found and current != pinned:
+            write_json(self._folder.path / _PEERS, found, mode=OWNER_ONLY)
+        return current == found
 
 
 def _own_card(folder: MemberFolder) -> NodeCard:
     match read_json(folder.path / _LISTEN):
         case {"address": str(address)}:
-            certificate = (folder.path / f"{ENGINE}-authority.pem").read_text(encoding="ascii")
+            certificate = (folder.path / f"{ENGINE}.pem").read_text(encoding="ascii")
             return NodeCard.make(folder.identity, address, certificate)
     raise SettingError(f"{folder.path / _LISTEN} is damaged; join again with a new invitation")
 

@@ -2,38 +2,58 @@
 
     python -m tacit.daemon.center.process DESCRIPTOR SEAT HOME
 
-It reads where its peers are from its pipe, says that it is there, and then answers requests until the pipe closes.
+It reads from its pipe who its peers are, opens its end of the tunnel to them, and answers requests until the pipe
+closes. The engine itself listens only within the node's folder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tacit import wire
-from tacit.errors import WireError
+from tacit.federation.member.folder import MemberFolder
 from tacit.federation.member.known_members import KnownMembers
+from tacit.record import decode_record, encode_record
 from tacit.secure.center.child import ChildProcess, end_with
-from tacit.secure.center.engine import EngineLink, SecureEngine
+from tacit.secure.center.conversation import NodeKeys
+from tacit.secure.center.engine import EngineLink, SecureEngine, enter_folder
 from tacit.secure.center.node import NodeServer
+from tacit.secure.center.tunnel import Tunnel, TunnelEnd
 
-ENGINE = "engine"  # its certificate and key, in the node's folder
-PEER_CERTIFICATES = "peers.pem"
+ENGINE = "engine"  # its certificate, its key and the folder of its sockets, in the node's folder
 
 _PROGRAM = "tacit.daemon.center.process"
 _CONNECT_SECONDS = 60.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnginePeer:
+    """One node of a session: its end of the tunnel, and the public key of its signatures."""
+
+    end: TunnelEnd
+    letter_key: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Peers:
+    """All nodes of a session, in the order of their seats: what the program is told first."""
+
+    peers: tuple[EnginePeer, ...]
+
+
 class EngineProcess:
     """This end of the pipe."""
 
-    def __init__(self, seat: int, home: Path, addresses: Sequence[str]) -> None:
-        """Start the program, in the folder that has its certificate, its key and its peers' certificates."""
+    def __init__(self, seat: int, home: Path, peers: Sequence[EnginePeer]) -> None:
+        """Start the program, in the folder that has its identity, its certificate and its key."""
         self._child = ChildProcess(["-m", _PROGRAM], [str(seat), str(home)], home / "engine.log")
-        self._child.pipe.send_bytes(wire.encode({"addresses": list(addresses)}))
+        self._child.pipe.send_bytes(encode_record(_Peers(peers=tuple(peers))))
 
     @property
     def is_alive(self) -> bool:
@@ -65,31 +85,34 @@ def main() -> None:
     pipe = Connection(int(descriptor))
     end_with(pipe)
     with contextlib.suppress(EOFError, OSError):
-        link = _read_link(pipe.recv_bytes(), int(seat), Path(home))
-        engines: list[SecureEngine] = []
-
-        def engine() -> SecureEngine:
-            if not engines:
-                engines.append(SecureEngine(link))  # waits for the peers
-            return engines[0]
-
-        node = NodeServer(int(seat), home=Path(home), engine=engine, members=KnownMembers(Path(home)).keys)
-        while True:
-            pipe.send_bytes(node.handle(pipe.recv_bytes()))
+        serve(pipe, int(seat), Path(home).resolve())
 
 
-def _read_link(message: bytes, seat: int, home: Path) -> EngineLink:
-    match wire.decode(message):
-        case {"addresses": list(addresses)}:
-            return EngineLink(
-                rank=seat,
-                addresses=tuple(str(address) for address in addresses),
-                certificate=home / f"{ENGINE}.pem",
-                key=home / f"{ENGINE}.key",
-                authority=home / PEER_CERTIFICATES,
-                patience_seconds=_CONNECT_SECONDS,
-            )
-    raise WireError("the first message to an engine must say where its peers are")
+def serve(pipe: Connection, seat: int, home: Path) -> None:
+    """Meet the peers that the first message names, and answer until the pipe closes."""
+    peers = decode_record(_Peers, pipe.recv_bytes()).peers
+    own = MemberFolder.load(home, "center").identity
+    link = EngineLink(
+        rank=seat,
+        patience_seconds=_CONNECT_SECONDS,
+        signers=NodeKeys(sign=own.sign, keys=tuple(peer.letter_key for peer in peers)),
+    )
+    enter_folder(home / ENGINE)
+
+    @functools.cache
+    def tunnel() -> Tunnel:
+        ends = [peer.end for peer in peers]
+        return Tunnel(seat, ends, certificate=home / f"{ENGINE}.pem", key=home / f"{ENGINE}.key")
+
+    @functools.cache
+    def engine() -> SecureEngine:
+        tunnel()
+        return SecureEngine(link)  # waits for the peers
+
+    known = KnownMembers(home)
+    node = NodeServer(seat, home=home, engine=engine, members=known.keys, peers=known.node_keys, sign=own.sign)
+    while True:
+        pipe.send_bytes(node.handle(pipe.recv_bytes()))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tacit import wire
+from tacit.daemon.party.anchor import make_ledger
 from tacit.errors import SettingError, WireError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
-from tacit.federation.member.folder import PINNED, MemberFolder, make_folder
+from tacit.federation.member.folder import PINNED, MemberFolder
 from tacit.federation.member.identity import SECRET_FILE, Identity, Member
 from tacit.federation.member.invitation import Invitation
 from tacit.federation.nats import subject
@@ -19,6 +20,9 @@ from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.kind import JOIN, REFUSAL, WELCOME
 from tacit.federation.nats.letter import read_letter, signed, write_letter
 from tacit.secure.center.node import NodeServer
+from tacit.storage import make_private_folder
+
+_LONGEST = 16 << 10  # bytes of a request to join
 
 
 def join(invitation: Invitation, folder: Path) -> MemberFolder:
@@ -30,13 +34,15 @@ def join(invitation: Invitation, folder: Path) -> MemberFolder:
         raise SettingError(f"{folder} holds a {invitation.role} already; name another --folder")
     if invitation.expires < time.time():
         raise SettingError(f"the invitation of {invitation.name!r} has expired; ask the coordinator for a new one")
-    make_folder(folder)
+    make_private_folder(folder)
     make = Identity.load if (folder / SECRET_FILE).exists() else Identity.make
     identity = make(invitation.name, invitation.role, folder)
     member = identity.member
     if invitation.role == "center":  # a node seals to a key of its own, which it keeps by itself
         member = replace(member, seal_key=NodeServer(0, home=folder).public_key)
     seat = asyncio.run(_introduce(invitation, identity, member))
+    if invitation.role == "party":  # from now on a missing ledger is a lost one
+        make_ledger(folder, invitation.name)
     MemberFolder.write(folder, member, invitation.pinned, seat)
     return MemberFolder.load(folder, invitation.role)
 
@@ -49,11 +55,12 @@ async def _introduce(invitation: Invitation, identity: Identity, member: Member)
     connection = Connection(invitation.pinned.address, invitation.credential)
     try:
         await connection.open(seconds=3.0)
-        reply = await connection.request(subject.join(invitation.id), message, seconds=10.0)
+        id_ = invitation.id
+        reply = await connection.ask(subject.join(id_), message, hear=subject.welcome(id_), seconds=10.0)
     finally:
         await connection.close()
     told = read_letter(
-        bytes(reply.data), sender=invitation.pinned.coordinator, recipient=member.name, kinds=(WELCOME, REFUSAL)
+        reply, sender=invitation.pinned.coordinator, recipient=member.name, kinds=(WELCOME, REFUSAL)
     )  # fmt: skip
     if told.about != letter.nonce:
         raise WireError("the coordinator replied to another letter; try again")
@@ -71,6 +78,8 @@ def welcome(coordinator: CoordinatorFolder, invitation: str, message: bytes) -> 
     Raises:
         WireError: if the message is not a request to join, signed with the keys that it brings.
     """
+    if len(message) > _LONGEST:  # whose signature it has to bear is only told within
+        raise WireError(f"a request to join has {len(message):,} bytes, over the limit of {_LONGEST:,}")
     match wire.decode(message):
         case {"member": bytes(form), "letter": bytes(frame), **rest} if not rest:
             pass

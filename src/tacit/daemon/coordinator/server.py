@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from tacit import wire
 from tacit.daemon.coordinator.joining import welcome
-from tacit.errors import TacitError, WireError
+from tacit.daemon.coordinator.rotating import rotated
+from tacit.daemon.coordinator.watch import REQUEST, SHUT_OUT_SECONDS, Pace, Watch, read_connections
+from tacit.errors import RunError, TacitError, WireError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.nats import subject
 from tacit.federation.nats.connection import Connection
-from tacit.federation.nats.exchange import keep_streams, tell_members
+from tacit.federation.nats.exchange import roster_letter, study_letter
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.kind import CLOCK_TIME, CONSENT
+from tacit.federation.nats.kind import CLOCK_TIME, CONSENT, MEMBERS, STUDY
 from tacit.federation.nats.letter import read_letter, signed, write_letter
 from tacit.federation.nats.server import LOG, MessageServer
-from tacit.federation.nats.subject import CLOCK, COORDINATOR
+from tacit.federation.nats.subject import CONNECTIONS, COORDINATOR
+from tacit.storage import make_private_folder
 
 _LOOK_SECONDS = 1.0
 _VIOLATION = re.compile(r"nkey:(U\w+)\".*?(Publish|Subscription) Violation.*?Subject \"([^\"]+)\"")
@@ -27,10 +33,17 @@ class CoordinatorDaemon:
     """Serves until it is told to stop."""
 
     def __init__(self, coordinator: CoordinatorFolder, journal: Journal) -> None:
+        make_private_folder(coordinator.path)
         self._coordinator = coordinator
         self._journal = journal
         self._server = MessageServer(coordinator.path, coordinator.settings)
         self._connection = Connection(coordinator.address, coordinator.credential, journal)
+        # What members flood the other one with must not keep the server's word from arriving.
+        self._watching = Connection(coordinator.address, coordinator.credential)
+        self._watch, self._pace = Watch(), Pace()
+        self._shut_out: frozenset[str] = frozenset()
+        self._told = 0  # the number of the last list of members that was told
+        self._owed: dict[str, asyncio.Task[None]] = {}  # members that are to be told what they missed
         self._log = _Tail(coordinator.path / LOG)
 
     async def serve(self, stop: asyncio.Event) -> None:
@@ -39,25 +52,43 @@ class CoordinatorDaemon:
         self._log.skip()
         self._start_server()
         try:
-            await self._connection.subscribe("tacit.join.*", self._on_join)
-            await self._connection.subscribe("tacit.event.*", self._on_event)
-            await self._connection.subscribe(CLOCK, self._on_clock)
+            await self._listen(subject.join("*"), self._on_join)
+            await self._listen(subject.event("*"), self._on_event)
+            await self._listen(subject.fetch("*"), self._on_fetch)
+            await self._listen(subject.clock("*"), self._on_clock)
+            await self._listen(subject.rotate("*"), self._on_rotate)
             await self._connection.open(seconds=10.0)
-            self._connection.on_up = self._tell_members  # members may have joined while it was down
-            await keep_streams(self._connection)
-            await self._tell_members()
+            await self._watching.open(seconds=10.0)
+            self._connection.on_up = self._tell_everything  # members may have come while it was down
+            await self._tell_everything()
             self._journal.note("serving", server=self._coordinator.address.url)
             while not stop.is_set():
                 self._look()
+                await self._look_at_connections()
+                if self._coordinator.roster.number != self._told:  # a command has revoked somebody
+                    await self._tell_members()
                 try:
                     await asyncio.wait_for(stop.wait(), timeout=_LOOK_SECONDS)
                 except TimeoutError:
                     continue
         finally:
+            for task in list(self._owed.values()):
+                task.cancel()
+            await self._watching.close()
             await self._connection.close()
             self._server.stop()
             self._look_at_log()
             self._journal.note("stopped")
+
+    async def _listen(self, where: str, on_message: Callable[[str, bytes], Awaitable[None]]) -> None:
+        """Hand on what a member says, but not faster than it may; whatever reply subject it names is not looked at."""
+
+        async def take(found: str, message: bytes, _: str) -> None:
+            sender = found.rsplit(".", 1)[-1]
+            if self._pace.allows(sender, time.monotonic()):
+                await on_message(sender, message)
+
+        await self._connection.subscribe(where, take)
 
     def _start_server(self) -> None:
         started = self._server.start()
@@ -83,8 +114,26 @@ class CoordinatorDaemon:
             elif found := _REFUSED.search(line):
                 self._journal.note("stranger-refused", nkey=found.group(1))
 
-    async def _on_join(self, where: str, message: bytes, reply_to: str) -> None:
-        invitation = where.rsplit(".", 1)[-1]
+    async def _look_at_connections(self) -> None:
+        """Shut out who sends too much; let in again whose time is over."""
+        try:
+            listed = read_connections(
+                bytes((await self._watching.request(CONNECTIONS, REQUEST, seconds=_LOOK_SECONDS)).data)
+            )
+        except (RunError, WireError):
+            return  # the server is just starting again; the next look sees what was sent
+        roster = self._coordinator.roster
+        over = dict(self._watch.over(listed, time.monotonic()))
+        over.pop(self._coordinator.identity.member.nkey, None)
+        names = {member.nkey: member.name for member in roster.members()}
+        for nkey, why in over.items():
+            roster.shut_out(nkey, time.time() + SHUT_OUT_SECONDS)
+            self._journal.note("shut-out", member=names.get(nkey, nkey), why=why, seconds=SHUT_OUT_SECONDS)
+        if (now := roster.shut_out_keys()) != self._shut_out:
+            self._shut_out = now
+            self._coordinator.apply()
+
+    async def _on_join(self, invitation: str, message: bytes) -> None:
         try:
             reply, member = welcome(self._coordinator, invitation, message)
         except WireError as error:
@@ -94,23 +143,55 @@ class CoordinatorDaemon:
             self._journal.note("joined", member=member.name, role=member.role, fingerprint=member.fingerprint)
         else:
             self._journal.note("invitation-refused", invitation=invitation)
-        if reply_to:
-            await self._connection.publish(reply_to, reply)
+        await self._connection.publish(subject.welcome(invitation), reply)
         if member is not None:
             await self._tell_members()
 
     async def _tell_members(self) -> None:
-        await tell_members(self._connection, self._coordinator)
+        self._told = self._coordinator.roster.number
+        await self._connection.publish(subject.MEMBERS, roster_letter(self._coordinator))
 
-    async def _on_clock(self, _: str, message: bytes, reply_to: str) -> None:
-        name = message[:64].decode(errors="replace")
+    async def _tell_everything(self) -> None:
+        await self._tell_members()
+        for digest, body in self._coordinator.announced.all().items():
+            await self._connection.publish(subject.study(digest), study_letter(self._coordinator, digest, body))
+
+    async def _on_fetch(self, name: str, _: bytes) -> None:
+        """Tell a member what it missed, once a second at most however often it asks."""
+        if name not in self._owed:
+            task = self._owed[name] = asyncio.create_task(self._tell_kept(name))
+            task.add_done_callback(lambda _: self._owed.pop(name, None))
+
+    async def _tell_kept(self, name: str) -> None:
+        await self._connection.publish(subject.kept(name, MEMBERS), roster_letter(self._coordinator))
+        for digest, body in self._coordinator.announced.all().items():
+            letter = study_letter(self._coordinator, digest, body)
+            await self._connection.publish(subject.kept(name, STUDY), letter)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _on_clock(self, name: str, _: bytes) -> None:
         identity = self._coordinator.identity
-        if reply_to and any(member.name == name for member in self._coordinator.roster.members()):
-            letter = write_letter(identity, kind=CLOCK_TIME, recipient=name)
-            await self._connection.publish(reply_to, signed(letter, identity))
+        letter = write_letter(identity, kind=CLOCK_TIME, recipient=name)
+        await self._connection.publish(subject.time(name), signed(letter, identity))
 
-    async def _on_event(self, where: str, message: bytes, _: str) -> None:
-        name = where.rsplit(".", 1)[-1]
+    async def _on_rotate(self, name: str, message: bytes) -> None:
+        member = next((m for m in self._coordinator.roster.members() if m.name == name), None)
+        if member is None:
+            return
+        try:
+            reply, rotation = rotated(self._coordinator, member, message)
+        except WireError as error:
+            self._journal.note("not-believed", member=name, why=str(error))
+            return
+        await self._connection.publish(subject.rotated(name), reply)
+        if rotation is not None:
+            await self._connection.flush()
+            self._coordinator.apply()  # which cuts the connection of the old key
+            old, new = rotation.old.fingerprint, rotation.new.fingerprint
+            self._journal.note("key-rotated", member=name, old=old, new=new)
+            await self._tell_members()
+
+    async def _on_event(self, name: str, message: bytes) -> None:
         member = next((m for m in self._coordinator.roster.members() if m.name == name), None)
         if member is None:
             return

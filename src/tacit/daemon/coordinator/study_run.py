@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tacit.daemon.coordinator.run_record import FILE, FINISHED, RUNNING, STOPPED, Run, Runs
-from tacit.errors import QuorumLost, Refused, TacitError
+from tacit.errors import AddendRefused, QuorumLost, Refused, TacitError
 from tacit.federation.federation import Federation
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.blocking import BlockingConnection
@@ -101,7 +101,7 @@ class StudyRun:
             connection.exchange.on_reply = self._watcher.party
             connection.announce(self._offer)
             wanted = wanted_of(self._offer, self._coordinator, wait)
-            engine = NatsEngine(connection, self._offer, look_back=found is not None)
+            engine = NatsEngine(connection, self._offer)
             try:
                 fitted = self._attempts(run, method, engine, wanted)
             except TacitError as error:
@@ -126,7 +126,7 @@ class StudyRun:
             try:
                 fitted = method.fit(parties)
                 break
-            except (QuorumLost, Refused):
+            except (QuorumLost, Refused, AddendRefused):
                 if not engine.lost:
                     raise
                 self._begin_again(run, engine.lost, wanted)
@@ -144,10 +144,11 @@ class StudyRun:
 
     def _begin_again(self, run: Run, lost: dict[str, str], wanted: Wanted) -> None:
         n_left = len([name for name in run.parties if name not in lost])
-        if n_left < wanted.quorum:
+        n_needed = len(run.parties) if wanted.everybody else wanted.quorum
+        if n_left < n_needed:
             told = "; ".join(f"{name}: {why}" for name, why in lost.items())
             raise QuorumLost(
-                f"{n_left} parties are left in {self._study.name!r} and {wanted.quorum} are needed ({told}); "
+                f"{n_left} parties are left in {self._study.name!r} and {n_needed} are needed ({told}); "
                 f"what was spent stays spent"
             )
         self._next_attempt(run, lost)

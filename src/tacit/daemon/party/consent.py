@@ -15,13 +15,14 @@ from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import SettingError, StudyError, WireError
 from tacit.federation.nats.offer import Offer
 from tacit.methods import METHODS, Method
-from tacit.privacy.accounting import epsilon_of
-from tacit.privacy.event import Repeated
+from tacit.privacy.filter import Charge
 from tacit.storage import open_database
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
 FILE = "studies.db"
+
+_MOST_UNANSWERED = 200  # studies that nobody answered; older ones are forgotten, so that announcing fills no disk
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (
@@ -67,10 +68,10 @@ class OfferedStudy:
         """The study's method, with its settings."""
         return method_of(self.read())
 
-    def epsilon_allowed(self, delta: float) -> float:
-        """What the consented number of runs costs, and so the most that this study may cost."""
-        event = self.method().event()
-        return epsilon_of(Repeated(event=event, count=self.runs), delta)
+    def charge(self, runs: int = 1) -> Charge:
+        """What so many runs cost, before it is known who takes part."""
+        method = self.method()
+        return Charge(event=method.event(), delta=method.promise.settled_delta, count=runs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,7 @@ class Consents:
     def add(self, offer: Offer) -> bool:
         """Keep an announced study; True if it is new here."""
         try:
-            study = Study.parse(offer.text, source="an announced study")
+            study = Study.parse(offer.text, source="an announced study", known_methods=METHODS)
         except StudyError as error:
             raise WireError(f"an announced study cannot be read: {error}") from error
         if study.digest() != offer.digest:
@@ -104,6 +105,11 @@ class Consents:
     def keep(self, study: Study) -> bool:
         """Keep a study; True if it is new here."""
         row = (study.digest(), study.name, study.to_toml(), time.time())
+        self._database.execute(
+            "DELETE FROM study WHERE digest NOT IN (SELECT digest FROM consent) AND digest NOT IN "
+            "(SELECT digest FROM study WHERE digest NOT IN (SELECT digest FROM consent) ORDER BY seen DESC LIMIT ?)",
+            (_MOST_UNANSWERED,),
+        )
         return self._database.execute("INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?)", row).rowcount > 0
 
     def find(self, digest: str) -> OfferedStudy | None:
@@ -116,13 +122,22 @@ class Consents:
         return self._select("ORDER BY seen DESC")
 
     def named(self, name: str) -> OfferedStudy:
-        """The newest study of this name, or the one whose digest starts so; an error that names what there is."""
-        found = self._select("WHERE name = ? ORDER BY seen DESC", (name,))
-        if not found and len(name) >= 6:
-            found = [offered for offered in self.all() if offered.digest.startswith(name)]
+        """The one study of this name, or whose digest starts so; an error that names what there is.
+
+        Raises:
+            SettingError: if there is none, or more than one: the newest need not be the one that was read.
+        """
+        # A digest first: a study may be called like the digest of another.
+        found = [offered for offered in self.all() if len(name) >= 6 and offered.digest.startswith(name)]
+        found = found or self._select("WHERE name = ? ORDER BY seen DESC", (name,))
         if not found:
             names = ", ".join(sorted({offered.read().name for offered in self.all()})) or "none"
             raise SettingError(f"no study {name!r} was announced to this party; known: {names}. Is it connected?")
+        if len(found) > 1:
+            digests = ", ".join(offered.digest for offered in found)
+            raise SettingError(
+                f"{name!r} are {len(found)} studies; name one by its digest, the newest first: {digests}"
+            )
         return found[0]
 
     def decide(

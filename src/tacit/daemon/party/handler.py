@@ -3,8 +3,9 @@
 A run begins with its sum group. Then all of this must hold, or the run is refused and the refusal logged:
 1. The owner opted into a study with exactly this digest, and has not opted out since.
 2. The owner accepted everybody in the group, and each size in it is signed by the party whose it is.
-3. The guard agrees: the party is in the group as it is, the study allows such a group, and no more runs begin than the
-   owner agreed to.
+3. The guard agrees: the party is in the group as it is, the study allows such a group, no more runs begin than the
+   owner agreed to, and the budget has room for the whole run, which is then reserved. A study without a quorum allows
+   one group: all that it names, or all whom the owner accepted.
 A question must then be the next one of such a run, and nothing in it decides noise, bounds or cost: the guard derives
 the plan from the study. It adds the party's own policy, with no more budget than the runs that were consented to cost,
 and signs what it seals, for a sum within exactly that group.
@@ -12,34 +13,51 @@ and signs what it seals, for a sum within exactly that group.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tacit import wire
+from tacit.daemon.membership import note_changes
+from tacit.daemon.party.anchor import AnchoredLedger
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents, OfferedStudy
 from tacit.daemon.party.question_check import accepted_keys, check_sizes
-from tacit.daemon.party.settings import FILE, LEDGER, PartyFile
-from tacit.errors import DataError, NotAgreed, PolicyRefusal, Refused, TacitError, UserError, WireError
+from tacit.daemon.party.settings import FILE, SPILL, PartyFile
+from tacit.data.spill import sweep
+from tacit.errors import BudgetExceeded, DataError, NotAgreed, PolicyRefusal, Refused, TacitError, UserError, WireError
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup, size_statement
 from tacit.federation.guard import Bond, Guard
-from tacit.federation.log import Log
 from tacit.federation.member.folder import MemberFolder
-from tacit.federation.member.known_members import KnownMembers, decode_members
+from tacit.federation.member.known_members import KnownMembers
+from tacit.federation.member.member_list import MemberList
 from tacit.federation.message import Question, question_digest
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.kind import ANSWER, ASK, BEGIN, CONSENT, HELLO, MEMBERS, REFUSAL, SPENT, STUDY, LetterReply
+from tacit.federation.nats.kind import (
+    ABANDON,
+    ANSWER,
+    ASK,
+    BEGIN,
+    CONSENT,
+    HELLO,
+    MEMBERS,
+    SPENT,
+    STUDY,
+    LetterReply,
+    refusal,
+)
 from tacit.federation.nats.letter import Letter
 from tacit.federation.nats.offer import Offer
 from tacit.federation.policy import Policy
-from tacit.privacy.ledger import Ledger
+from tacit.privacy.filter import least_limit
 from tacit.rand import Rng
+from tacit.storage import make_private_folder
 from tacit.studies.study import Study
 from tacit.wire import Value
+
+_ROUNDING = 1 + 2e-3  # noise is found to 1 in 1,000, and the group decides in how many releases a run spends it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +79,13 @@ class PartyHandler:
     def __init__(self, folder: MemberFolder, journal: Journal) -> None:
         self._folder = folder
         self._journal = journal
+        make_private_folder(folder.path)
+        sweep(folder.path / SPILL)  # what a process that was killed has left
         self._consents = Consents(folder.path / CONSENT_FILE)
-        self._ledger = Ledger(folder.path / LEDGER)
-        self._log = Log(self._ledger, folder.identity.name)
+        self._anchored = AnchoredLedger(folder.path, folder.identity.name)
+        self._anchored.anchor()
+        self._ledger, self._log = self._anchored.ledger, self._anchored.log
+        self._account = self._ledger.sole_account(folder.identity.name)
         self._known_members = KnownMembers(folder.path)
         self._open: dict[str, _Open] = {}
         self._file: tuple[object, PartyFile] | None = None
@@ -72,7 +94,7 @@ class PartyHandler:
     def close(self) -> None:
         """Close the files."""
         self._consents.close()
-        self._ledger.close()
+        self._anchored.close()
 
     def arrives(self, letter: Letter) -> None:
         """Nothing is so urgent."""
@@ -81,7 +103,9 @@ class PartyHandler:
         """Consents that were given or taken back since the last look."""
         changes = self._consents.changes()
         for change in changes:
-            self._open.pop(change.digest, None)
+            if change.state == "out":  # else a study under way goes on, with what it keeps of its runs
+                self._open.pop(change.digest, None)
+                self._ledger.abandon_all(self._account, change.digest)
             self._journal.note(f"opted-{change.state}", study=change.digest)
         if not changes:
             return {}
@@ -99,23 +123,25 @@ class PartyHandler:
                     return self._card(letter)
                 case "begin":
                     return self._begin(letter)
+                case "abandon":
+                    return self._abandon(letter)
                 case "spent":
                     return self._spent(letter)
                 case "ask":
                     return LetterReply(kind=ANSWER, body=self._answer(letter))
-        except Refused as refusal:
-            self._journal.note("refused", kind=letter.kind, study=letter.study, why=str(refusal))
-            return _refusal(type(refusal).__name__, str(refusal))
+        except Refused as refused:
+            self._journal.note("refused", kind=letter.kind, study=letter.study, why=str(refused))
+            return refusal(type(refused).__name__, str(refused))
         except DataError as error:
             self._journal.note("table-does-not-fit", study=letter.study, why=str(error))
-            return _refusal("DataError", "its table does not fit the study's schema; its owner sees why in the log")
+            return refusal("DataError", "its table lacks columns of the study, or cannot be read; its owner sees why")
         except (sqlite3.Error, OSError) as error:
             self._journal.note("cannot-write", kind=letter.kind, error=type(error).__name__, why=str(error))
-            return _refusal("StorageError", "it cannot write its ledger, so nothing leaves; its owner must make room")
+            return refusal("StorageError", "it cannot write its ledger, so nothing leaves; its owner must make room")
         except Exception as error:  # what it says might depend on a record
             told = str(error) if isinstance(error, TacitError) else None
             self._journal.note("failed", kind=letter.kind, study=letter.study, error=type(error).__name__, why=told)
-            return _refusal("Failed", "it could not answer; its owner sees why in the log")
+            return refusal("Failed", "it could not answer; its owner sees why in the log")
         return None
 
     # --- the kinds of letters ----------------------------------------------------------------------------------------
@@ -126,23 +152,24 @@ class PartyHandler:
             self._journal.note("study-announced", study=offer.digest, name=offer.name)
 
     def _meet(self, letter: Letter) -> None:
-        for member in self._known_members.learn(decode_members(letter.body)):
-            self._journal.note("pinned", member=member.name, role=member.role, fingerprint=member.fingerprint)
+        changes = self._known_members.follow(MemberList.decode(letter.body))
+        note_changes(changes, self._journal, self._log)
 
     def _card(self, letter: Letter) -> LetterReply:
         opened = self._opened(letter.study, look_again=True)
         guard = opened.guard
         with _in_neutral_words(self._journal):
             guard.policy.check_question(guard.name, opened.agreement.method.name, guard.table)
+            guard.policy.check_sizes(guard.name, opened.agreement.method.name, opened.agreement.method.sizes_told)
         self._journal.note("ready", study=letter.study, name=opened.study.name)
         accepts: list[Value] = [*sorted(opened.offered.sum_group)]
+        n_told = 0 if opened.agreement.method.sizes_told == "none" else guard.table.n_records
+        statement = size_statement(opened.offered.digest, guard.name, n_told)
         card: dict[str, Value] = {
-            "n_records": guard.table.n_records,
+            "n_records": n_told,
             "schema": guard.table.schema.digest(),
             "accepts": accepts,
-            "signature": self._folder.identity.sign(
-                size_statement(opened.offered.digest, guard.name, guard.table.n_records)
-            ),
+            "signature": self._folder.identity.sign(statement),
         }
         body = wire.encode(card)
         return LetterReply(kind=HELLO, body=body)
@@ -151,7 +178,7 @@ class PartyHandler:
         opened = self._opened(letter.study)
         match wire.decode(letter.body):
             case {"study": str(study), "delta": float(delta)} if study == opened.study.name and 0 <= delta < 1:
-                epsilon = self._ledger.epsilon(self._folder.identity.name, delta=delta, study=study)
+                epsilon = self._ledger.epsilon(self._account, delta=delta, study=study)
                 return LetterReply(kind=SPENT, body=wire.encode({"epsilon": float(epsilon)}))
         raise PolicyRefusal("it tells what it spent in studies that it opted into, and no other")
 
@@ -165,8 +192,19 @@ class PartyHandler:
             raise self._logged(refusal, study=letter.study, run=letter.run) from refusal
         with _in_neutral_words(self._journal):
             opened.guard.begin(letter.run, opened.agreement, group)
+        self._anchored.anchor()
         self._journal.note("began", study=opened.study.name, run=letter.run, parties=group.n_parties)
         return LetterReply(kind=BEGIN, body=b"")
+
+    def _abandon(self, letter: Letter) -> LetterReply:
+        """Give back what a run reserved, if nothing was answered in it; the study need not be open for that."""
+        for opened in self._open.values():
+            opened.guard.abandon(letter.run)
+        with self._ledger.transaction():
+            if self._ledger.abandon(self._account, letter.run):
+                self._log.append("abandoned", run=letter.run)
+        self._journal.note("abandoned", study=letter.study, run=letter.run)
+        return LetterReply(kind=ABANDON, body=b"")
 
     def _answer(self, letter: Letter) -> bytes:
         digest = question_digest(letter.body)
@@ -178,9 +216,11 @@ class PartyHandler:
             keys = self._keys(opened.guard.group_of(letter.run), opened)
         except (Refused, WireError) as refusal:
             raise self._logged(refusal, question=digest, study=letter.study) from refusal
-        bond = Bond(sum_group=keys, sign=self._folder.identity.sign)
+        nodes = tuple(self._known_members.successor(node).letter_key for node in self._folder.pinned.center)
+        bond = Bond(sum_group=keys, sign=self._folder.identity.sign, nodes=nodes)
         with _in_neutral_words(self._journal):
-            answer = opened.guard.answer(letter.body, opened.agreement, self._folder.pinned.seal_keys, bond)
+            answer = opened.guard.answer(letter.body, opened.agreement, self._seal_keys(), bond)
+        self._anchored.anchor()  # before it leaves
         self._journal.note(
             "answered", study=opened.study.name, run=question.run, step=question.step, round=letter.round,
             question=digest, bytes=len(answer),
@@ -188,9 +228,18 @@ class PartyHandler:
         return answer
 
     def _keys(self, group: SumGroup, opened: _Open) -> dict[str, bytes]:
-        """The keys of all with whom an answer may be added up, if the owner accepted all of them."""
-        own = self._folder.member
-        return accepted_keys(group, {**opened.offered.sum_group, own.name: own.letter_key})
+        """The keys of all with whom an answer may be added up, if the owner accepted all and none was revoked since."""
+        own, known = self._folder.member, self._known_members
+        if gone := known.gone() & set(group.names):
+            raise NotAgreed(f"the run would add it up with {min(gone)!r}, who was revoked; run without it")
+        return accepted_keys(group, {**known.current(opened.offered.sum_group), own.name: own.letter_key})
+
+    def _seal_keys(self) -> tuple[bytes, ...]:
+        """The center's keys: those that were pinned, or that these signed since; none if a node was revoked."""
+        nodes, gone = self._folder.pinned.center, self._known_members.gone()
+        if any(node.name in gone for node in nodes):
+            return ()
+        return tuple(self._known_members.successor(node).seal_key for node in nodes)
 
     def _logged(self, refusal: Refused | WireError, **facts: str) -> Refused:
         """The refusal, written down; of a message that is none of ours, one that says so."""
@@ -218,19 +267,25 @@ class PartyHandler:
 
     def _open_study(self, offered: OfferedStudy, file: PartyFile, stamp: tuple[object, ...]) -> _Open:
         study = offered.read()
+        table = file.data.open(study.schema, unfit="skip")  # what a record is like must not decide about an answer
+        if table.n_complete < table.n_records:
+            n_skipped = table.n_records - table.n_complete
+            self._journal.note("records-add-nothing", study=offered.digest, records=n_skipped)
         guard = Guard(
             self._folder.identity.name,
-            file.data.open(study.schema),
+            table,
             policy=study_policy(file.policy, offered),
             ledger=self._ledger,
             rng=Rng.system(),
+            account=self._account,
         )
         agreement = Agreement(
             study=study.name,
             method=offered.method(),
             digest=offered.digest,
             runs=offered.runs,
-            least=study.federation.least,
+            least=study.federation.quorum or 1,
+            everybody=study.federation.everybody({*offered.sum_group, self._folder.identity.name}),
             dropouts=study.federation.dropouts,
         )
         return _Open(offered=offered, study=study, agreement=agreement, guard=guard, stamp=stamp)
@@ -249,29 +304,26 @@ class PartyHandler:
 
 
 def study_policy(policy: Policy, offered: OfferedStudy) -> Policy:
-    """The party's policy for one study: never more budget than the runs that were consented to cost.
+    """The party's policy for one study: never more budget than so many times what one run was said to cost.
 
     A method that the policy accepts by name although no epsilon bounds it has no limit to keep to.
     """
-    allowed = offered.epsilon_allowed(policy.budget.delta) * (1 + 1e-6)  # the accountant rounds
-    if math.isinf(allowed) and offered.method().name in policy.not_private:
-        return replace(policy, budget=replace(policy.budget, epsilon_per_study=math.inf, epsilon_in_all=math.inf))
-    limit = min(policy.budget.epsilon_per_study, allowed)
+    one = least_limit([offered.charge()], policy.budget.delta, policy.budget.relation)
+    limit = min(policy.budget.epsilon_per_study, offered.runs * one * _ROUNDING)
     return replace(policy, budget=replace(policy.budget, epsilon_per_study=limit))
 
 
 @contextmanager
 def _in_neutral_words(journal: Journal) -> Iterator[None]:
-    """A policy's own words may tell of the table, such as that it is small: they stay in the party's own logs."""
+    """A policy's own words may tell of the table, such as that it is small: they stay in the party's own logs.
+
+    So do a budget's, which tell what was spent in other studies. All are refused in the same words.
+    """
     try:
         yield
-    except PolicyRefusal as refusal:
+    except (PolicyRefusal, BudgetExceeded) as refusal:
         journal.note("policy-refused", why=str(refusal))
         raise PolicyRefusal(
-            "its policy does not allow this (the method, a column, how exact or how large a sum is, or too few "
-            "records); its owner sees which in its log"
+            "it cannot take part: its policy does not allow this (the method, a column, how exact or how large a sum "
+            "is, too few records, or what it may cost); its owner sees which in its log"
         ) from refusal
-
-
-def _refusal(error: str, why: str) -> LetterReply:
-    return LetterReply(kind=REFUSAL, body=wire.encode({"error": error, "why": why}))

@@ -12,9 +12,10 @@ from tacit.daemon.party.consent import OfferedStudy
 from tacit.errors import TacitError
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.policy import Policy
-from tacit.privacy.ledger import Budget
+from tacit.privacy.event import why_not_private
+from tacit.privacy.filter import least_limit
+from tacit.privacy.ledger import Budget, Ledger
 from tacit.report.svg import drawing, svg_element
-from tacit.studies.study import Study
 
 _STATES = {"in": "you take part", "out": "you opted out", "": "you have not decided"}
 
@@ -35,20 +36,39 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Leaves": told["Travels"],
         "Is seen": told["Revealed"],
         "Trusts": told["Trust"],
-        "Quorum": _quorum(study),
+        **({"Beware": f"{counts_on}."} if (counts_on := getattr(method, "counts_on", "")) else {}),
+        "Colluders": _colluders(study.federation.colluders),
+        "Quorum": _quorum(offered, folder.identity.name, is_private=method.guarantee.is_private),
         "Policy": why_not(offered, policy) or "your policy allows it",
         "Digest": offered.digest,
     }
     lines = [f"{study.name}: {_STATES[offered.state]} (seen {time.strftime('%Y-%m-%d', time.gmtime(offered.seen))})"]
     for label, text in facts.items():
-        lines += textwrap.wrap(text, 100, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
+        lines += textwrap.wrap(" ".join(text.split()), 100, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
     return lines
 
 
-def _quorum(study: Study) -> str:
-    asked = study.federation
-    told = "all" if asked.quorum is None else str(asked.quorum)
-    return told if not asked.dropouts else f"{told}; a round goes on without {asked.dropouts} of those that began"
+def _colluders(stated: int | None) -> str:
+    """How many parties may pool what they know before the noise is less than promised."""
+    if stated == 0:
+        return "NONE: if one other party tells the coordinator what it added, you have less protection than promised"
+    n = 1 if stated is None else stated
+    return f"the promise holds though {n} of the other parties tell{'s' if n == 1 else ''} the coordinator all it knows"
+
+
+def _quorum(offered: OfferedStudy, own: str, *, is_private: bool) -> str:
+    """With whom a run is, as the daemon enforces it."""
+    asked = offered.read().federation
+    accepted = {*offered.sum_group, own} if offered.state == "in" else set()
+    if asked.quorum is None:
+        named = sorted(asked.parties or accepted)
+        who = f"these parties, {', '.join(named)}," if named else "all whom you accept when you opt in"
+        return f"all: every run is with {who} and with nobody else"
+    who = f" ({', '.join(sorted(accepted or asked.parties or ()))})" if accepted or asked.parties else ""
+    told = f"{asked.quorum}: a run is with so many or more of those whom you accept{who}"
+    if not is_private:
+        told += "; the parties of the first run that you answer are those of every later one"
+    return told + (f"; a round goes on without up to {asked.dropouts} of those that began" if asked.dropouts else "")
 
 
 def why_not(offered: OfferedStudy, policy: Policy) -> str:
@@ -61,14 +81,36 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
     if policy.methods is not None and method.name not in policy.methods:
         return f"method {method.name!r} is not among policy.methods"
     if policy.columns is not None:
-        forbidden = [name for name in study.schema.feature_names if name not in policy.columns]
+        forbidden = [
+            name for name in (*study.schema.feature_names, study.schema.target.name) if name not in policy.columns
+        ]
         if forbidden:
             return f"column {forbidden[0]!r} is not among policy.columns"
     if not promised.is_private and method.name not in policy.not_private:
         return f"no epsilon bounds what {method.name!r} releases, and policy.not_private does not name it"
+    if policy.budget.relation == "add-remove" and method.sizes_told != "none" and method.name not in policy.not_private:
+        return f"{method.name!r} tells how many records you have, which your budget under add-remove protects"
+    if (counts_on := getattr(method, "counts_on", "")) and method.name not in policy.not_private:
+        return f"policy.not_private does not name {method.name!r}, and {counts_on}"
     if promised.is_private and promised.epsilon > policy.budget.epsilon_per_study:
         return f"one run costs epsilon {promised.epsilon:g}, over policy.epsilon_per_study"
     return ""
+
+
+def cost_line(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, account: str) -> str:
+    """What so many runs of a study cost, and what would be left of the budget."""
+    charge = offered.charge(runs)
+    if why_not_private(charge.event):
+        return "no epsilon bounds what it costs; it stands beside your budget"
+    cost = least_limit([charge], budget.delta, budget.relation)
+    line = f"at most epsilon {cost:.4g} at delta {budget.delta:g}"
+    if math.isinf(budget.epsilon_in_all):
+        return line
+    before = ledger.epsilon(account, delta=budget.delta, relation=budget.relation)
+    after = ledger.epsilon(account, delta=budget.delta, relation=budget.relation, more=[charge])
+    if after > budget.epsilon_in_all:
+        return f"{line}; {_number(before)} of {budget.epsilon_in_all:g} is spent, so not all of these runs will fit"
+    return f"{line}; of {budget.epsilon_in_all:g} in all, {budget.epsilon_in_all - after:.4g} would be left"
 
 
 def policy_lines(policy: Policy) -> list[str]:
@@ -81,7 +123,7 @@ def policy_lines(policy: Policy) -> list[str]:
         f"min_records_exact  {policy.min_records_exact}",
         f"epsilon_per_study  {budget.epsilon_per_study:g}",
         f"epsilon_in_all     {budget.epsilon_in_all:g}",
-        f"delta              {budget.delta:g}",
+        f"delta              {budget.delta:g} (all runs together keep a limit at delta {budget.promised_delta:g})",
         f"relation           {budget.relation}",
         f"not_private        {', '.join(policy.not_private) or 'none: nothing leaves that no epsilon bounds'}",
     ]
@@ -97,7 +139,8 @@ def ledger_lines(spent: Mapping[str, float], in_all: float, budget: Budget, coun
     lines.append(
         f"{'in all':<24} {sum(counts.values()):>8} {_number(in_all):>10}   {_bar(in_all, budget.epsilon_in_all)}"
     )
-    return lines
+    told = f"whatever fits a limit keeps it, with all runs together, at delta {budget.promised_delta:g}"
+    return [*lines, f"{told} ({budget.relation})"]
 
 
 def spending_plot(spent: Mapping[str, float], budget: Budget) -> str:

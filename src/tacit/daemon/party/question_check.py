@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nacl.exceptions import CryptoError
-from nacl.signing import VerifyKey
-
 from tacit.errors import NotAgreed
 from tacit.federation.group import SumGroup, size_statement
+from tacit.secure.signature import is_signed
 
 
 def accepted_keys(group: SumGroup, accepted: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -30,7 +28,5 @@ def check_sizes(group: SumGroup, study: str, keys: Mapping[str, bytes]) -> None:
     """Refuse a group in which a size is not signed by the party whose it is; `study` is the study's digest."""
     for name, n_records in zip(group.names, group.sizes, strict=False):
         statement = size_statement(study, name, n_records)
-        try:
-            VerifyKey(keys[name]).verify(statement, group.signatures.get(name, b""))
-        except (CryptoError, ValueError, TypeError) as error:
-            raise NotAgreed(f"the size of {name!r} is not the one that {name!r} announced; gather anew") from error
+        if not is_signed(statement, group.signatures.get(name, b""), keys[name]):
+            raise NotAgreed(f"the size of {name!r} is not the one that {name!r} announced; gather anew")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from tacit.data.feature import Unfit
 from tacit.data.schema import Schema
+from tacit.data.source import POSTGRES, holds_password
 from tacit.data.table import Table
 from tacit.errors import SettingError, StudyError
 from tacit.federation.policy import Policy
 from tacit.privacy.guarantee import RELATIONS, Relation
 from tacit.privacy.ledger import Budget
-from tacit.storage import write_whole
+from tacit.storage import OWNER_ONLY, write_whole
 from tacit.studies.strict import Section
 from tacit.studies.toml import toml_text
 
 FILE = "party.toml"
 LEDGER = "ledger.db"
+SPILL = "spill"  # what of the records does not fit into memory, while the daemon runs
 
 _TEMPLATE = """# What this party gives and allows. The daemon reads it again whenever it changes.
 
@@ -33,30 +37,69 @@ min_records = 10              # the fewest records with which it answers at all
 min_records_exact = 20        # the fewest with which it lets a sum without noise be opened
 epsilon_per_study = 10.0      # the most that one study may cost a record, runs and all
 epsilon_in_all = 20.0         # the most that all studies together may cost a record
-delta = 1e-6                  # the probability at which costs are counted
-relation = "replace-one"      # under which sampled rounds are counted: replace-one, the stricter, or add-remove
+delta = 1e-6                  # at which costs are counted; a limit is kept, with all runs together, at 4 times this
+relation = "replace-one"      # under which costs are counted: replace-one, the stricter, or add-remove
 not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSource:
-    """Where the records lie: a file, or a query on a database."""
+    """Where the records lie: a file, or a query on a database.
+
+    Attributes:
+        file: a CSV, TSV or Parquet file.
+        query, database: a query, and where it is run.
+        password_file, password_env: where the database's password is: in a file that its owner alone may read, or in an
+            environment variable. It is nowhere else: not in `database`, not in party.toml, not on a command line.
+        spill: the folder for what does not fit into memory; None: a temporary one.
+    """
 
     file: Path | None = None
     query: str | None = None
     database: str | None = None
+    password_file: Path | None = None
+    password_env: str | None = None
+    spill: Path | None = None
 
     def __post_init__(self) -> None:
         if (self.file is None) == (self.query is None):
             raise SettingError("[data] needs either file, or query with an optional database")
+        if self.database is not None and holds_password(self.database):
+            raise SettingError(
+                "the database's address has a password in it, where others can read it; change the password, leave it "
+                "out of the address, and name password_file or password_env"
+            )
+        n_passwords = (self.password_file is not None) + (self.password_env is not None)
+        if n_passwords > 1 or (n_passwords and not (self.database or "").startswith(POSTGRES)):
+            raise SettingError("give password_file or password_env, not both, and with database = 'postgres:DSN' only")
 
-    def open(self, schema: Schema) -> Table:
-        """The records, checked against the study's schema."""
+    def open(self, schema: Schema, *, unfit: Unfit = "error") -> Table:
+        """The records, checked against the study's schema; what does not fit is an error, or is skipped."""
         if self.file is not None:
-            return Table.from_file(self.file, schema)
+            return Table.from_file(self.file, schema, unfit=unfit, spill=self.spill)
         assert self.query is not None
-        return Table.from_query(self.query, schema, self.database)
+        return Table.from_query(
+            self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill
+        )
+
+    def _password(self) -> str | None:
+        """The database's password, read anew each time; it is kept nowhere."""
+        if self.password_env is not None:
+            found = os.environ.get(self.password_env)
+            if found is None:
+                raise SettingError(f"the environment has no {self.password_env}, where party.toml says the password is")
+            return found
+        if self.password_file is None:
+            return None
+        try:
+            if self.password_file.stat().st_mode & 0o077:
+                raise SettingError(f"others may read {self.password_file}, which holds a password: chmod 600 it")
+            return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingError(
+                f"{self.password_file} cannot be read ({type(error).__name__}); check the path"
+            ) from None
 
     def stamp(self) -> object:
         """Something that changes when the file does, as far as its size and time tell."""
@@ -104,7 +147,10 @@ def write_party_file(folder: Path, data: DataSource) -> None:
     else:
         lines = [f"query = {toml_text(data.query or '')}"]
         lines += [] if data.database is None else [f"database = {toml_text(data.database)}"]
-    write_whole(path, _TEMPLATE.format(data="\n".join(lines)))
+        lines += [] if data.password_env is None else [f"password_env = {toml_text(data.password_env)}"]
+        if data.password_file is not None:
+            lines.append(f"password_file = {toml_text(str(data.password_file.resolve()))}")
+    write_whole(path, _TEMPLATE.format(data="\n".join(lines)), mode=OWNER_ONLY)
 
 
 def _table(form: Mapping[str, object], name: str) -> dict[str, object]:
@@ -116,12 +162,17 @@ def _table(form: Mapping[str, object], name: str) -> dict[str, object]:
 
 def _data(table: dict[str, object], path: Path) -> DataSource:
     section = Section(table, source=str(path), path="data")
-    section.check_keys(("file", "query", "database"))
+    section.check_keys(("file", "query", "database", "password_file", "password_env"))
     texts = {key: section.text(key, "leave the key out if there is none") for key in table}
-    file = texts.get("file")
+    files = {key: path.parent / texts[key] for key in ("file", "password_file") if key in texts}
     try:
         return DataSource(
-            file=None if file is None else path.parent / file, query=texts.get("query"), database=texts.get("database")
+            file=files.get("file"),
+            query=texts.get("query"),
+            database=texts.get("database"),
+            password_file=files.get("password_file"),
+            password_env=texts.get("password_env"),
+            spill=path.parent / SPILL,
         )
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from None

@@ -14,17 +14,19 @@ import nkeys  # type: ignore[import-untyped]
 
 from tacit.errors import SettingError
 from tacit.federation.member.address import Address, Credential
-from tacit.federation.member.folder import Pinned, make_folder, read_json
+from tacit.federation.member.announced import Announced
+from tacit.federation.member.folder import Pinned, read_json
 from tacit.federation.member.identity import Identity, Member, Role
 from tacit.federation.member.invitation import Invitation
 from tacit.federation.member.roster import Roster, Ticket
+from tacit.federation.member.rotation import Rotation
 from tacit.federation.nats import server
 from tacit.federation.nats.server import ServerSettings
 from tacit.federation.nats.subject import COORDINATOR, check_name
 from tacit.rand import Rng
 from tacit.secure.certificate import AUTHORITY_CERTIFICATE, issue_server, make_authority
 from tacit.secure.share import N_NODES
-from tacit.storage import write_json
+from tacit.storage import OWNER_ONLY, make_private_folder, write_json
 
 FACTS = "coordinator.json"
 _LOCK = ".lock"
@@ -51,13 +53,14 @@ class CoordinatorFolder:
                 f"{path} is not the folder of a coordinator; run `tacit coordinator init`, or name --folder"
             )
         match read_json(path / FACTS):
-            case {"url": str(url), "server": {"host": str(host), "port": int(port), "storage": str(storage)}}:
-                self.settings = ServerSettings(host=host, port=port, storage=storage)
+            case {"url": str(url), "server": {"host": str(host), "port": int(port)}}:
+                self.settings = ServerSettings(host=host, port=port)
             case _:
                 raise SettingError(f"{path / FACTS} is damaged; restore it from your backup")
         self.path = path
         self.identity = Identity.load(COORDINATOR, "coordinator", path)
         self.roster = Roster(path / "roster.db")
+        self.announced = Announced(path / "announced.db")
         authority = (path / AUTHORITY_CERTIFICATE).read_text(encoding="ascii")
         self.address = Address(url=url, authority=authority)
 
@@ -75,13 +78,13 @@ class CoordinatorFolder:
         Address(url=url, authority="")  # refuses an address in the open
         if (folder / FACTS).exists():
             raise SettingError(f"{folder} holds a coordinator already; name another --folder")
-        make_folder(folder)
+        make_private_folder(folder)
         Identity.make(COORDINATOR, "coordinator", folder)
         make_authority(folder)
         issue_server(folder, _hosts(settings, url))
         server.write_configuration(folder, settings)
         facts = {"url": url, "server": asdict(settings)}
-        write_json(folder / FACTS, facts)
+        write_json(folder / FACTS, facts, mode=OWNER_ONLY)
         made = CoordinatorFolder(folder)
         made.apply()
         return made
@@ -135,6 +138,10 @@ class CoordinatorFolder:
         self.roster.revoke(name)
         self.apply()
 
+    def rotate(self, rotation: Rotation) -> None:
+        """Give a member its new keys; call `apply` when it has been told, since that cuts its connection."""
+        self.roster.rotate(rotation)
+
     def renew(self) -> None:
         """A new certificate for the server, of the same authority."""
         issue_server(self.path, _hosts(self.settings, self.address.url))
@@ -147,8 +154,9 @@ class CoordinatorFolder:
             server.reload(self.path)
 
     def close(self) -> None:
-        """Close the roster."""
+        """Close the files."""
         self.roster.close()
+        self.announced.close()
 
     def center_turn(self) -> AbstractContextManager[None]:
         """Held while the center's nodes are asked, so that they get the requests of several runs in one order."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from tacit.errors import SettingError
 from tacit.federation.member.address import Address, Credential
 from tacit.federation.member.identity import Identity, Member, Role
-from tacit.storage import write_json
+from tacit.storage import OWNER_ONLY, write_json
 
 PINNED = "federation.json"
 
@@ -52,11 +52,6 @@ class Pinned:
                     center=tuple(Member.from_dict(node) for node in center),
                 )
         raise SettingError(f"{source} does not describe a federation; ask the coordinator for the file again")
-
-    @property
-    def seal_keys(self) -> tuple[bytes, ...]:
-        """The center nodes' keys, in the order of their seats."""
-        return tuple(node.seal_key for node in self.center)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,16 +101,7 @@ class MemberFolder:
     def write(path: Path, member: Member, pinned: Pinned, seat: int | None) -> None:
         """Write what a member pins when it joins."""
         form = {"member": member.as_dict(), "seat": seat, **pinned.as_dict()}
-        write_json(path / PINNED, form)
-
-
-def make_folder(folder: Path) -> Path:
-    """The folder, made for its owner's eyes if it is not there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise SettingError(f"{folder} cannot be used as a folder ({error.strerror}); name another one") from error
-    return folder
+        write_json(path / PINNED, form, mode=OWNER_ONLY)
 
 
 def read_json(path: Path) -> object:

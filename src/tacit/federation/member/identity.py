@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import nkeys  # type: ignore[import-untyped]
-from nacl.exceptions import BadSignatureError
 from nacl.public import PrivateKey
-from nacl.signing import SigningKey, VerifyKey
+from nacl.signing import SigningKey
 
 from tacit.errors import SettingError
+from tacit.federation.nats.subject import COORDINATOR, check_name
 from tacit.rand import Rng
+from tacit.secure.signature import is_signed
 from tacit.storage import write_secret
 
 Role = Literal["coordinator", "party", "center"]
@@ -49,6 +50,8 @@ class Member:
     seal_key: bytes
 
     def __post_init__(self) -> None:
+        if self.name != COORDINATOR:
+            check_name(self.name, "the name of a member,")
         keys = (self.letter_key, self.seal_key)
         if any(len(key) != _SECRET_BYTES for key in keys) or not _is_nkey(self.nkey):
             raise SettingError(f"what should be the keys of member {self.name!r} are none; ask for the file again")
@@ -61,11 +64,7 @@ class Member:
 
     def signed(self, message: bytes, signature: bytes) -> bool:
         """Whether this member signed the message."""
-        try:
-            VerifyKey(self.letter_key).verify(message, signature)
-        except (BadSignatureError, ValueError, TypeError):
-            return False
-        return True
+        return is_signed(message, signature, self.letter_key)
 
     def as_dict(self) -> dict[str, str]:
         """The member as JSON holds it."""

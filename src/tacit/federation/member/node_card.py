@@ -19,7 +19,7 @@ _DOMAIN = b"tacit node card 1\0"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCard:
-    """Where a node's engine listens (`host:port`), whose certificate it shows (PEM), and the signature of both."""
+    """Where a node's tunnel listens (`host:port`), the certificate that it shows (PEM), and the signature of both."""
 
     address: str
     certificate: str

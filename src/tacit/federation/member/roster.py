@@ -9,6 +9,8 @@ from pathlib import Path
 
 from tacit.errors import SettingError
 from tacit.federation.member.identity import Member, Role
+from tacit.federation.member.member_list import MemberList
+from tacit.federation.member.rotation import Rotation
 from tacit.federation.nats import subject
 from tacit.federation.nats.subject import Permissions
 from tacit.secure.share import N_NODES
@@ -29,6 +31,20 @@ CREATE TABLE IF NOT EXISTS invitation (
     nkey    TEXT NOT NULL,
     expires REAL NOT NULL,
     used    REAL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS list (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    number INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS rotation (
+    name TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (name, step)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shut_out (
+    nkey  TEXT PRIMARY KEY,
+    until REAL NOT NULL
 ) WITHOUT ROWID;
 """
 
@@ -108,6 +124,7 @@ class Roster:
             database.execute(
                 "INSERT INTO member VALUES (?, ?, ?, ?, NULL)", (name, json.dumps(member.as_dict()), seat, time.time())
             )
+            self._count_up()
             return seat
 
     def revoke(self, name: str) -> None:
@@ -117,9 +134,53 @@ class Roster:
             out = database.execute(
                 "UPDATE member SET revoked = ? WHERE name = ? AND revoked IS NULL", (time.time(), name)
             ).rowcount
+            self._count_up()
         if not (gone or out):
             known = ", ".join(member.name for member in self.members()) or "nobody yet"
             raise SettingError(f"{name!r} is no member and has no open invitation; members are: {known}")
+
+    def rotate(self, rotation: Rotation) -> None:
+        """Give a member the new keys that its old ones signed; a second time changes nothing.
+
+        Raises:
+            SettingError: if it has other keys than the rotation's old ones, or the new ones are another's.
+        """
+        rotation.check()
+        name = rotation.old.name
+        with self._database.transaction() as database:
+            found = next((member for member in self.members() if member.name == name), None)
+            if found == rotation.new:
+                return
+            if found != rotation.old:
+                raise SettingError(f"{name!r} is no member with the keys that it would rotate")
+            self._check_keys(rotation.new)
+            step = database.execute("SELECT COUNT(*) FROM rotation WHERE name = ?", (name,)).fetchone()[0]
+            database.execute("INSERT INTO rotation VALUES (?, ?, ?)", (name, step, rotation.encode()))
+            form = json.dumps(rotation.new.as_dict())
+            database.execute("UPDATE member SET form = ? WHERE name = ?", (form, name))
+            self._count_up()
+
+    @property
+    def number(self) -> int:
+        """The number of the present list: it grows with every change."""
+        row = self._database.execute("SELECT number FROM list").fetchone()
+        return 0 if row is None else int(row[0])
+
+    def member_list(self) -> MemberList:
+        """Who belongs, as every member is told."""
+        with self._database.transaction() as database:
+            members = self.members()
+            rows = database.execute("SELECT name, body FROM rotation ORDER BY name, step").fetchall()
+            names = {member.name for member in members}
+            return MemberList(
+                number=self.number,
+                members=tuple(members),
+                revoked=tuple(member.name for member in self.members(revoked=True)),
+                rotations=tuple(Rotation.decode(bytes(body)) for name, body in rows if name in names),
+            )
+
+    def _count_up(self) -> None:
+        self._database.execute("INSERT INTO list VALUES (1, 1) ON CONFLICT DO UPDATE SET number = number + 1")
 
     def users(self, coordinator: Member) -> dict[str, Permissions]:
         """The keys that the server lets in now, and what each may do."""
@@ -129,7 +190,20 @@ class Roster:
             users[member.nkey] = may(member.name)
         # A used invitation may still knock: to be told that it was used, or welcomed again if the welcome was lost.
         rows = self._database.execute("SELECT id, nkey FROM invitation WHERE expires > ?", (time.time(),))
-        return users | {str(nkey): subject.join_permissions(str(id_)) for id_, nkey in rows}
+        users |= {str(nkey): subject.join_permissions(str(id_)) for id_, nkey in rows}
+        out = self.shut_out_keys() - {coordinator.nkey}
+        return {nkey: may for nkey, may in users.items() if nkey not in out}
+
+    def shut_out(self, nkey: str, until: float) -> None:
+        """Let nobody in with this key until then."""
+        with self._database.transaction() as database:
+            database.execute("DELETE FROM shut_out WHERE until < ?", (time.time(),))
+            database.execute("INSERT OR REPLACE INTO shut_out VALUES (?, ?)", (nkey, until))
+
+    def shut_out_keys(self) -> frozenset[str]:
+        """The keys that are shut out for a while, now."""
+        rows = self._database.execute("SELECT nkey FROM shut_out WHERE until >= ?", (time.time(),))
+        return frozenset(str(nkey) for (nkey,) in rows)
 
     def close(self) -> None:
         """Close the file."""

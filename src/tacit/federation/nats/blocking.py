@@ -71,12 +71,11 @@ class BlockingConnection:
 
     def announce(self, offer: Offer) -> None:
         """Make a study, and who belongs, known to every party, now and later."""
-        self._loop.run(self.exchange.introduce())
         self._loop.run(self.exchange.announce(offer.encode(), offer.digest))
 
     def offers(self) -> list[Offer]:
         """Every study that was announced, oldest first."""
-        return [Offer.decode(letter.body) for letter in self._loop.run(self.exchange.studies())]
+        return [Offer.decode(body) for body in self.coordinator.announced.all().values()]
 
     def center(self) -> RemoteCenter:
         """The federation's center."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import ssl
 import time
@@ -22,7 +21,7 @@ from nats.errors import AuthorizationError, Error, NoRespondersError, NoServersE
 from tacit.errors import RunError
 from tacit.federation.member.address import Address, Credential
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.subject import Stream, inbox, stored
+from tacit.federation.nats.subject import inbox
 from tacit.secure.certificate import tls_context
 
 
@@ -90,19 +89,38 @@ class Connection:
             return False
         return True
 
-    async def store(self, subject: str, message: bytes, *, seconds: float = 10.0) -> None:
-        """Send, and return when the server has written it down; a `RunError` if it does not say so in time."""
+    async def tell(self, subject: str, message: bytes, *, seconds: float = 10.0) -> None:
+        """Send, and return when the server has it; a `RunError` if there is no connection for so long."""
         deadline = asyncio.get_running_loop().time() + seconds
-        while True:
-            try:
-                reply = await self.request(subject, message, seconds=2.0)
-                break
-            except RunError as error:  # the connection may just have been lost, and is being made again
-                if asyncio.get_running_loop().time() > deadline:
-                    raise RunError(f"the message server does not keep {subject}: {error}") from error
-                await asyncio.sleep(_FIRST_PAUSE)
-        if b'"error"' in reply.data:
-            raise RunError(f"the message server does not keep {subject}: {reply.data.decode(errors='replace')}")
+        while not await self._is_told(subject, message):  # the connection was just lost, and is being made again
+            if asyncio.get_running_loop().time() > deadline:
+                raise RunError(f"the message server at {self._address.url} does not take {subject}; try again")
+            await asyncio.sleep(_FIRST_PAUSE)
+
+    async def _is_told(self, subject: str, message: bytes) -> bool:
+        if not await self.publish(subject, message):
+            return False
+        try:
+            await self.client.flush(timeout=_CONNECT_SECONDS)
+        except (OSError, Error, RunError):
+            return False
+        return True
+
+    async def ask(self, subject: str, message: bytes, *, hear: str, seconds: float) -> bytes:
+        """One reply to one message, on a subject that is this member's own; a `RunError` if none comes."""
+        replies: asyncio.Queue[bytes] = asyncio.Queue()
+
+        async def take(_: str, reply: bytes, __: str) -> None:
+            replies.put_nowait(reply)
+
+        await self.subscribe(hear, take)
+        await self.tell(subject, message, seconds=seconds)
+        try:
+            return await asyncio.wait_for(replies.get(), timeout=seconds)
+        except TimeoutError as error:
+            raise RunError(
+                f"the coordinator does not answer on {subject} within {seconds:g} s: start `tacit coordinator serve`"
+            ) from error
 
     async def flush(self) -> None:
         """Return when the server has everything that was published."""
@@ -111,7 +129,7 @@ class Connection:
                 await self._client.flush(timeout=_CONNECT_SECONDS)
 
     async def request(self, subject: str, message: bytes, *, seconds: float = 5.0) -> Msg:
-        """One reply to one message; a `RunError` if none comes."""
+        """One reply to one message of the coordinator's, which alone has an inbox; a `RunError` if none comes."""
         if self._client is None:
             raise RunError(f"there is no connection to the message server at {self._address.url}; try again")
         try:
@@ -120,30 +138,6 @@ class Connection:
             raise RunError(f"nobody listens on {subject}: start `tacit coordinator serve`") from error
         except (OSError, Error) as error:
             raise RunError(f"no reply on {subject} within {seconds:g} s ({type(error).__name__}); try again") from error
-
-    async def last(self, stream: Stream, subject: str) -> bytes | None:
-        """The last message on `subject` that the server has kept."""
-        try:
-            message = await self.request(stored(stream, subject), b"")
-        except RunError:
-            return None
-        return None if (message.headers or {}).get("Status") else bytes(message.data)
-
-    async def all_last(self, stream: Stream) -> list[bytes]:
-        """Every message of a small stream, oldest first."""
-        found: list[bytes] = []
-        number = 1
-        while True:
-            form = json.dumps({"seq": number, "next_by_subj": stream.subjects}).encode()
-            try:
-                message = await self.request(stored(stream), form)
-            except RunError:
-                return found
-            headers = message.headers or {}
-            if headers.get("Status"):
-                return found
-            found.append(bytes(message.data))
-            number = int(headers["Nats-Sequence"]) + 1
 
     async def is_refused(self, subject: str) -> bool:
         """Whether the server refuses this key a subscription to `subject`."""
@@ -169,7 +163,7 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """The client of the present connection, for what only the coordinator does (streams)."""
+        """The client of the present connection."""
         if self._client is None:
             raise RunError(f"there is no connection to the message server at {self._address.url}; try again")
         return self._client

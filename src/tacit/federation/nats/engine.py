@@ -15,19 +15,19 @@ from typing import Protocol
 
 from tacit import wire
 from tacit.data.schema import Schema
-from tacit.errors import BudgetExceeded, NotAgreed, PolicyRefusal, QuorumLost, Refused, SettingError, WireError
+from tacit.errors import NotAgreed, PolicyRefusal, QuorumLost, Refused, SettingError, WireError
 from tacit.federation.engine import Card, RunStart
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.message import Answer, question_digest
 from tacit.federation.nats.blocking import BlockingConnection
 from tacit.federation.nats.center import RemoteCenter
 from tacit.federation.nats.exchange import Request
-from tacit.federation.nats.kind import ASK, BEGIN, HELLO, REFUSAL, SPENT
+from tacit.federation.nats.kind import ABANDON, ASK, BEGIN, HELLO, REFUSAL, SPENT
 from tacit.federation.nats.letter import Letter
 from tacit.federation.nats.offer import Offer
 from tacit.wire import Value
 
-_REFUSALS: dict[str, type[Refused]] = {kind.__name__: kind for kind in (PolicyRefusal, NotAgreed, BudgetExceeded)}
+_REFUSALS: dict[str, type[Refused]] = {kind.__name__: kind for kind in (PolicyRefusal, NotAgreed)}
 _GREETING_SECONDS = 2.0  # between two calls to parties that have not opted in yet
 _REPLY_SECONDS = 5.0  # a party that is there says yes or no within this, however short the wait for its opting in is
 _NO_REPLY = "no reply"
@@ -37,12 +37,14 @@ _NO_REPLY = "no reply"
 class Wanted:
     """Which parties a run waits for: the `asked` ones, and no fewer than `quorum` of them.
 
-    A party that refused has `seconds` to opt in. A silent one gets at least 5 s.
+    With `everybody` those who take part must be all whom they accepted: the study names no quorum. A party that refused
+    has `seconds` to opt in. A silent one gets at least 5 s.
     """
 
     asked: tuple[str, ...]
     quorum: int
     seconds: float
+    everybody: bool = False
 
 
 class Presence(Protocol):
@@ -64,12 +66,10 @@ class NatsEngine:
         An answer is returned only if the party's pinned key signed it as its answer to this very question.
     """
 
-    def __init__(self, connection: BlockingConnection, offer: Offer, *, look_back: bool = False) -> None:
-        """`look_back` takes answers that the server has kept before anybody is asked: for a run that is resumed."""
+    def __init__(self, connection: BlockingConnection, offer: Offer) -> None:
         self._connection = connection
         self._offer = offer
         self._schema = offer.read_schema()
-        self._look_back = look_back
         self._cards: dict[str, Card] = {}
         self._round, self._run = 0, ""
         self.lost: dict[str, str] = {}  # of the last question: who did not answer, and why
@@ -133,10 +133,18 @@ class NatsEngine:
                 f"{len(cards)} parties take part in {self._offer.name!r} and {wanted.quorum} are needed ({said}); "
                 f"let them opt in and run again"
             )
+        missing = sorted({other for name in cards for other in accepted[name]} - set(cards)) if wanted.everybody else []
+        if missing:
+            raise QuorumLost(
+                f"{self._offer.name!r} names no quorum, so all who were accepted take part, and {', '.join(missing)} "
+                f"do not; let them opt in, or let {', '.join(cards)} opt in again without them"
+            )
         return absent
 
     def begin(self, start: RunStart) -> None:
-        """Tell every party of the group that a run begins; a party that did so before says yes again.
+        """Let every party of the group reserve what the run costs; a party that did so before says yes again.
+
+        If one does not, the others are told to abandon the run, so that nobody has paid for it.
 
         Raises:
             Refused: if a party said no.
@@ -151,10 +159,24 @@ class NatsEngine:
         )
         letters = self._connection.send(request)
         refusals = self._lost(request, letters)
+        if self.lost:
+            self.abandon(start, start.group.names)
         if refusals:
             raise next(iter(refusals.values()))
         if self.lost:
             raise QuorumLost(f"no word from {', '.join(self.lost)} at the start of a run; run again")
+
+    def abandon(self, start: RunStart, parties: Sequence[str]) -> None:
+        """Tell these parties that the run is over for them, as far as they are there."""
+        self._connection.send(
+            Request(
+                kind=ABANDON,
+                bodies=dict.fromkeys(parties, b""),
+                study=self._offer.digest,
+                run=start.run,
+                seconds=_GREETING_SECONDS,
+            )
+        )
 
     def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
         """The answers of those parties that gave one in time; parties seal to the keys that they pinned, not `keys`.
@@ -174,7 +196,6 @@ class NatsEngine:
             run=start.run,
             round=self._round,
             seconds=self._offer.deadline_seconds,
-            look_back=self._look_back,
             unwaited=self._unwaited(start.run, quorum, len(parties)) if then is None else frozenset(),
         )
         self.center.note_asked(request.reference, tuple(sorted(start.group.names)))
@@ -215,6 +236,11 @@ class NatsEngine:
                 answers[name] = answer
         return {name: answers[name] for name in letters if name in answers}, refusals
 
+    def exclude(self, parties: Mapping[str, str]) -> None:
+        """Note the parties whose addends the center refused: a round goes on without them, or the run ends."""
+        self.lost = {**self.lost, **parties}
+        self.missed.update(parties.keys())
+
     def spent(self, study: str, delta: float) -> dict[str, float]:
         """The epsilon that each party has spent in `study`, as far as it tells within a few seconds."""
         body = wire.encode({"study": study, "delta": float(delta)})
@@ -239,7 +265,7 @@ class NatsEngine:
                 "schema": str(digest),
                 "accepts": list(names),
                 "signature": bytes(signature),
-            } if n_records > 0:
+            } if n_records >= 0:
                 if digest != self._schema.digest():
                     return "it reads the study's schema in another way; use the same release"
                 cards[name] = Card(name=name, n_records=n_records, signature=signature)
@@ -292,7 +318,7 @@ def leave_strangers(cards: dict[str, Card], accepted: Mapping[str, frozenset[str
 
 
 def wanted_of(offer: Offer, coordinator: CoordinatorFolder, wait: float | None = None) -> Wanted:
-    """Whom a run of this study waits for: the parties that it names, or all; without a quorum, all that it names."""
+    """Whom a run of this study waits for: the parties that it names, or all; without a quorum, everybody accepted."""
     members = [member.name for member in coordinator.roster.members("party")]
     asked = tuple(members if offer.parties is None else offer.parties)
     strangers = [name for name in asked if name not in members]
@@ -304,7 +330,12 @@ def wanted_of(offer: Offer, coordinator: CoordinatorFolder, wait: float | None =
     if not asked:
         raise SettingError("no party has joined this federation; invite them with `tacit coordinator invite NAME`")
     quorum = offer.quorum or (len(asked) if offer.parties is not None else 1)
-    return Wanted(asked=asked, quorum=quorum, seconds=offer.deadline_seconds if wait is None else wait)
+    return Wanted(
+        asked=asked,
+        quorum=quorum,
+        seconds=offer.deadline_seconds if wait is None else wait,
+        everybody=offer.quorum is None,
+    )
 
 
 def _refusal(name: str, letter: Letter) -> Refused:

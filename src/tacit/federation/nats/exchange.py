@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-from nats.errors import Error
-from nats.js import JetStreamContext
-from nats.js.api import DiscardPolicy, StorageType, StreamConfig
-from nats.js.errors import APIError, NotFoundError
 
 from tacit.errors import RunError, WireError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.member.identity import Member
-from tacit.federation.member.known_members import encode_members
 from tacit.federation.nats import subject
 from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.journal import Journal
@@ -23,7 +18,7 @@ from tacit.federation.nats.letter import Letter, read_letter, signed, write_lett
 
 _FIRST_REPEAT, _LONGEST_REPEAT = 1.0, 10.0  # seconds until a letter without a reply is sent again
 _GRACE_SECONDS = 0.25  # for those who are not waited for, after the others
-_PAUSE = 0.1  # before the server is asked again what it keeps
+_MOST_FAULTS = 32  # letters of one member that are not believed, in one request
 _REPEAT_EACH = 0.02  # more for each member: a crowd needs its time, and would be slowed down by being asked again
 
 
@@ -37,7 +32,6 @@ class Request:
         reference: the digest of the question, if it is one.
         study, run, round: what the letters belong to.
         seconds: how long replies are waited for.
-        look_back: whether answers that the server has kept are taken before anybody is asked.
         unwaited: members whose replies are taken if they come with the others', or a moment later.
     """
 
@@ -48,7 +42,6 @@ class Request:
     run: str = ""
     round: int = 0
     seconds: float
-    look_back: bool = False
     unwaited: frozenset[str] = frozenset()
 
 
@@ -60,6 +53,7 @@ class _Pending:
     missing: set[str]
     replies: dict[str, Letter] = field(default_factory=dict)
     nonces: dict[str, str] = field(default_factory=dict)  # nonce of a letter that was sent -> its recipient
+    faults: Counter[str] = field(default_factory=Counter)  # member -> letters of it that were not believed
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -77,37 +71,26 @@ class Exchange:
         self._connection = Connection(coordinator.address, coordinator.credential, journal)
         self._pending: list[_Pending] = []
         self._members: dict[str, Member] = {}
+        self._fetched: dict[str, float] = {}  # member -> when it last said that it is back
         self.on_reply: Callable[[str, str], None] | None = None  # told (member, kind) of every reply, for progress
 
     async def open(self, *, seconds: float = 10.0) -> None:
-        """Connect, and see that the server keeps what it must."""
+        """Connect."""
         await self._connection.subscribe("tacit.answer.*.*", self._on_letter)
         await self._connection.subscribe("tacit.reply.*.*", self._on_letter)
+        await self._connection.subscribe(subject.fetch("*"), self._on_fetch)
         await self._connection.open(seconds=seconds)
         self._connection.on_up = self._send_again
-        await keep_streams(self._connection)
 
     async def close(self) -> None:
         """Close the connection."""
         await self._connection.close()
 
     async def announce(self, body: bytes, digest: str) -> None:
-        """Make a study known to every member, now and later."""
-        identity = self._coordinator.identity
-        letter = write_letter(identity, kind=STUDY, recipient=subject.EVERYBODY, body=body, study=digest)
-        await self._connection.store(subject.study(digest), signed(letter, identity))
-
-    async def introduce(self) -> None:
-        """Tell every member who belongs now."""
-        await tell_members(self._connection, self._coordinator)
-
-    async def studies(self) -> list[Letter]:
-        """Every study that was announced, oldest first."""
-        own = self._coordinator.identity.member
-        return [
-            read_letter(frame, sender=own, recipient=subject.EVERYBODY, kinds=(STUDY,))
-            for frame in await self._connection.all_last(subject.STUDIES)
-        ]
+        """Make a study, and who belongs, known to every member, now and later."""
+        self._coordinator.announced.keep(digest, body)
+        await self._connection.tell(subject.MEMBERS, roster_letter(self._coordinator))
+        await self._connection.tell(subject.study(digest), study_letter(self._coordinator, digest, body))
 
     async def send(self, request: Request) -> dict[str, Letter]:
         """The members' replies, from those that gave one in time; letters without one are sent again meanwhile."""
@@ -118,8 +101,6 @@ class Exchange:
         pending = _Pending(request, set(request.bodies))
         self._pending.append(pending)
         try:
-            if request.look_back:
-                await self._look_back(pending)
             await self._gather(pending)
         finally:
             self._pending.remove(pending)
@@ -156,14 +137,15 @@ class Exchange:
         for pending in list(self._pending):
             await self._send_letters(pending, sorted(pending.missing))
 
-    async def _look_back(self, pending: _Pending) -> None:
-        names = sorted(pending.missing)
-        kept = await asyncio.gather(
-            *(self._connection.last(subject.ANSWERS, subject.answer(name, pending.request.reference)) for name in names)
-        )
-        for name, frame in zip(names, kept, strict=True):
-            if frame is not None:
-                await self._on_letter(subject.answer(name, pending.request.reference), frame, "")
+    async def _on_fetch(self, where: str, _: bytes, __: str) -> None:
+        """A member is back: what it was asked meanwhile did not reach it."""
+        name, now = where.rsplit(".", 1)[-1], asyncio.get_running_loop().time()
+        if now - self._fetched.get(name, -_FIRST_REPEAT) < _FIRST_REPEAT:
+            return  # it is asked again in any case
+        self._fetched[name] = now
+        for pending in list(self._pending):
+            if name in pending.missing:
+                await self._send_letters(pending, [name])
 
     async def _on_letter(self, where: str, frame: bytes, _: str) -> None:
         _, stream, name, reference = where.split(".")
@@ -177,11 +159,15 @@ class Exchange:
             for pending in expected:
                 self._take(pending, letter)
         except WireError as error:
+            for pending in expected:
+                pending.faults[name] += 1
             if self._journal is not None:
                 self._journal.note("not-believed", member=name, why=str(error))
 
     @staticmethod
     def _is_for(pending: _Pending, stream: str, reference: str, name: str) -> bool:
+        if pending.faults[name] >= _MOST_FAULTS:  # who sends so much nonsense is not read any more
+            return False
         if pending.request.kind == ASK:
             return reference == pending.request.reference
         return stream == "reply" and pending.nonces.get(reference) == name
@@ -201,43 +187,15 @@ class Exchange:
             pending.done.set()
 
 
-async def tell_members(connection: Connection, coordinator: CoordinatorFolder) -> None:
-    """Tell every member, now and later, who belongs."""
+def roster_letter(coordinator: CoordinatorFolder) -> bytes:
+    """Who belongs, as it travels."""
     identity = coordinator.identity
-    body = encode_members(coordinator.roster.members())
-    letter = write_letter(identity, kind=MEMBERS, recipient=subject.EVERYBODY, body=body)
-    await connection.publish(subject.MEMBERS, signed(letter, identity))
+    body = coordinator.roster.member_list().encode()
+    return signed(write_letter(identity, kind=MEMBERS, recipient=subject.EVERYBODY, body=body), identity)
 
 
-async def keep_streams(connection: Connection, *, seconds: float = 10.0) -> None:
-    """See that the server keeps questions, answers, studies and events on its disk."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        try:
-            for stream in subject.STREAMS:
-                await _keep_stream(connection.client.jetstream(), stream)
-            return
-        except APIError as error:
-            raise RunError(f"the message server keeps nothing: {error}; is JetStream on?") from error
-        except (Error, OSError) as error:  # the connection was lost meanwhile, and is being made again
-            if asyncio.get_running_loop().time() > deadline:
-                what = str(error) or type(error).__name__
-                raise RunError(f"the message server does not say what it keeps ({what}); try again") from error
-            await asyncio.sleep(_PAUSE)
-
-
-async def _keep_stream(manager: JetStreamContext, stream: subject.Stream) -> None:
-    settings = StreamConfig(
-        name=stream.name,
-        subjects=[stream.subjects],
-        storage=StorageType.FILE,
-        max_msgs_per_subject=stream.per_subject,
-        max_age=stream.days * 86400,
-        max_bytes=stream.megabytes << 20,
-        discard=DiscardPolicy.OLD,
-        allow_direct=True,
-    )
-    try:
-        await manager.stream_info(stream.name)
-    except NotFoundError:
-        await manager.add_stream(settings)
+def study_letter(coordinator: CoordinatorFolder, digest: str, body: bytes) -> bytes:
+    """A study as it travels."""
+    identity = coordinator.identity
+    letter = write_letter(identity, kind=STUDY, recipient=subject.EVERYBODY, body=body, study=digest)
+    return signed(letter, identity)

@@ -20,7 +20,7 @@ class Offer:
         digest: what a party consents to.
         text: the study file.
         schema: the columns, as the schema's own plain form.
-        quorum: how few parties suffice; None: all that are asked.
+        quorum: how few parties suffice; None: everybody who was accepted, and nobody else.
         deadline_seconds: how long a question is waited for.
         parties: who is asked; None: every party of the federation.
         dropouts: how many of those that began may be missing in a round.

@@ -30,6 +30,7 @@ from tacit.storage import write_whole
 CONFIGURATION = "nats.conf"
 MEMBERS = "members.conf"
 LOG = "nats.log"
+MAX_SUBSCRIPTIONS = 32  # of one connection; a daemon has fewer than ten
 _PID = "nats.pid"
 _LOCK = ".server.lock"
 _START_SECONDS = 30.0
@@ -41,7 +42,6 @@ class ServerSettings:
 
     host: str = "127.0.0.1"
     port: int = 4222
-    storage: str = "4GB"
 
     def __post_init__(self) -> None:
         if not 1 <= self.port <= 65535:
@@ -60,16 +60,14 @@ def write_configuration(folder: Path, settings: ServerSettings) -> None:
         "logfile_size_limit: 10MB",
         "max_payload: 64MB",
         "max_pending: 256MB",
+        f"max_subscriptions: {MAX_SUBSCRIPTIONS}",
         'ping_interval: "10s"',
         "max_connections: 20000",
+        "max_closed_clients: 256",
         "tls {",
         f"  cert_file: {quoted(str(folder.resolve() / SERVER_CERTIFICATE))}",
         f"  key_file: {quoted(str(folder.resolve() / SERVER_KEY))}",
         "  timeout: 10",
-        "}",
-        "jetstream {",
-        f"  store_dir: {quoted(str(folder.resolve() / 'jetstream'))}",
-        f"  max_file_store: {settings.storage}",
         "}",
         f"include {quoted(MEMBERS)}",
     ]

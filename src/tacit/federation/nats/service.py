@@ -20,10 +20,11 @@ from tacit.federation.message import question_digest
 from tacit.federation.nats import subject
 from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.kind import ANSWER, ASK, CALLS, MEMBERS, PING, STUDY, LetterReply
+from tacit.federation.nats.kind import ANSWER, ASK, MEMBERS, NODE_CALLS, PARTY_CALLS, PING, STUDY, LetterReply
 from tacit.federation.nats.letter import MAX_SKEW, Freshness, Letter, read_letter, signed, write_letter
 
 _REPLIES_KEPT = 16
+_MOST_WAITING = 256 << 20  # bytes
 
 
 class Handler(Protocol):
@@ -57,6 +58,7 @@ class MemberService:
         self._freshness = Freshness(max_skew=max_skew)
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="tacit-handler")
         self._in_work: set[str] = set()  # references of what is being answered now
+        self._waiting = 0  # bytes of letters that wait for the handler
         self._said: OrderedDict[str, LetterReply] = OrderedDict()  # the last replies to calls with a reference
         self._tasks: set[asyncio.Task[None]] = set()
         self._connection: Connection | None = None
@@ -66,6 +68,7 @@ class MemberService:
         self._connection = connection = Connection(self._folder.pinned.address, self._folder.credential, self._journal)
         name = self._folder.identity.name
         await connection.subscribe(subject.call(name), self._on_call)
+        await connection.subscribe(subject.kept(name, "*"), self._on_kept)
         if ASK in self._handler.streams:
             await connection.subscribe(subject.ask(name), self._on_ask)
         if STUDY in self._handler.streams:
@@ -88,7 +91,8 @@ class MemberService:
     # --- what comes in -----------------------------------------------------------------------------------------------
 
     async def _on_call(self, _: str, frame: bytes, __: str) -> None:
-        letter = self._believed(frame, CALLS, fresh=True)
+        calls = PARTY_CALLS if ASK in self._handler.streams else NODE_CALLS
+        letter = self._believed(frame, calls, fresh=True)
         if letter is None:
             return
         if letter.kind == PING:
@@ -119,29 +123,17 @@ class MemberService:
         if letter is not None:
             self._start(letter, "")
 
-    async def _catch_up(self) -> None:
-        """Read what the server kept meanwhile: members, studies, and the last question to this party."""
-        assert self._connection is not None
-        if MEMBERS in self._handler.streams:
-            told = await self._connection.last(subject.ROSTER, subject.MEMBERS)
-            if told is not None:
-                await self._on_members("", told, "")
-        if STUDY in self._handler.streams:
-            for frame in await self._connection.all_last(subject.STUDIES):
-                await self._on_study("", frame, "")
-        if ASK in self._handler.streams:
-            kept = await self._connection.last(subject.ASKS, subject.ask(self._folder.identity.name))
-            if kept is not None and self._is_recent(kept):
-                await self._on_ask("", kept, "")
+    async def _on_kept(self, where: str, frame: bytes, _: str) -> None:
+        what = where.rsplit(".", 1)[-1]
+        if what == STUDY and STUDY in self._handler.streams:
+            await self._on_study(where, frame, "")
+        elif what == MEMBERS and MEMBERS in self._handler.streams:
+            await self._on_members(where, frame, "")
 
-    def _is_recent(self, frame: bytes) -> bool:
-        """Whether a kept question may still be waited for; an old one is no fault and is not noted."""
-        try:
-            letter = self._read(frame, (ASK,), self._folder.identity.name)
-            self._freshness.check_time(letter)
-        except WireError:
-            return False
-        return True
+    async def _catch_up(self) -> None:
+        """Ask for what was told meanwhile: members, studies, and what this member was asked and has not answered."""
+        assert self._connection is not None
+        await self._connection.publish(subject.fetch(self._folder.identity.name), b"")
 
     def _believed(self, frame: bytes, kinds: tuple[str, ...], *, fresh: bool, recipient: str = "") -> Letter | None:
         try:
@@ -159,8 +151,12 @@ class MemberService:
     # --- what goes out -----------------------------------------------------------------------------------------------
 
     def _start(self, letter: Letter, reference: str) -> None:
+        if self._waiting + len(letter.body) > _MOST_WAITING:
+            self._journal.note("failed", kind=letter.kind, why="too much waits to be answered; it will be asked again")
+            return
         if letter.about:
             self._in_work.add(letter.about)
+        self._waiting += len(letter.body)
         task = asyncio.create_task(self._serve_one(letter, reference))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -173,6 +169,7 @@ class MemberService:
             return
         finally:
             self._in_work.discard(letter.about)
+            self._waiting -= len(letter.body)
         if reply is None or not reference:
             return
         if letter.about and letter.kind != ASK:

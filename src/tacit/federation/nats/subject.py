@@ -1,13 +1,24 @@
 """Where letters travel, and who may send or read what: the server enforces these permissions.
 
-tacit.ask.NAME             coordinator -> party: a question          kept by the server (JetStream)
-tacit.answer.NAME.DIGEST   party -> coordinator: its answer          kept
-tacit.study.DIGEST         coordinator -> everybody: a study         kept
-tacit.members              coordinator -> everybody: who belongs     kept
-tacit.event.NAME           member -> coordinator: it opted in or out kept
-tacit.call.NAME            coordinator -> member: anything that need not outlive a restart
+tacit.ask.NAME             coordinator -> party: a question
+tacit.answer.NAME.DIGEST   party -> coordinator: its answer
+tacit.study.DIGEST         coordinator -> every party: a study
+tacit.members              coordinator -> everybody: who belongs
+tacit.fetch.NAME           member -> coordinator: it is here, and asks for what it missed
+tacit.kept.NAME.WHAT       coordinator -> member: a study, or who belongs, as it was announced before
+tacit.event.NAME           member -> coordinator: it opted in or out
+tacit.call.NAME            coordinator -> member: any other request
 tacit.reply.NAME.REF       member -> coordinator: what it says to that, refusals included
+tacit.clock.NAME           member -> coordinator: what time is it?
+tacit.time.NAME            coordinator -> member: this
+tacit.rotate.NAME          member -> coordinator: its new keys, signed with the old ones
+tacit.rotated.NAME         coordinator -> member: it knows them now
 tacit.join.ID              whoever holds invitation ID -> coordinator, once
+tacit.welcome.ID           coordinator -> whoever holds invitation ID
+
+Nobody replies to a subject that a message names. A member could name any, and whoever replies has more rights than it.
+So every reply has a subject of its own above, which follows from who asked. The server has no API that a member could
+reach and keeps nothing (no JetStream): what must outlive a restart is in the folders of those whose it is.
 """
 
 from __future__ import annotations
@@ -20,29 +31,10 @@ from tacit.errors import SettingError
 
 COORDINATOR = "coordinator"
 EVERYBODY = "*"
-CLOCK = "tacit.clock"
 MEMBERS = "tacit.members"
+CONNECTIONS = "$SYS.REQ.ACCOUNT.PING.CONNZ"  # the server itself answers it
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stream:
-    """What the server keeps on disk: the subjects, how many messages of each, for how long, and how much in all."""
-
-    name: str
-    subjects: str
-    per_subject: int
-    days: int
-    megabytes: int
-
-
-ASKS = Stream(name="TACIT_ASK", subjects="tacit.ask.*", per_subject=1, days=7, megabytes=512)
-ANSWERS = Stream(name="TACIT_ANSWER", subjects="tacit.answer.*.*", per_subject=1, days=7, megabytes=2048)
-STUDIES = Stream(name="TACIT_STUDY", subjects="tacit.study.*", per_subject=1, days=365, megabytes=64)
-EVENTS = Stream(name="TACIT_EVENT", subjects="tacit.event.*", per_subject=1000, days=365, megabytes=64)
-ROSTER = Stream(name="TACIT_MEMBERS", subjects=MEMBERS, per_subject=1, days=3650, megabytes=64)
-STREAMS = (ASKS, ANSWERS, STUDIES, EVENTS, ROSTER)
 
 
 def check_name(name: str, what: str) -> str:
@@ -89,14 +81,44 @@ def join(invitation: str) -> str:
     return f"tacit.join.{invitation}"
 
 
+def welcome(invitation: str) -> str:
+    """Where whoever holds an invitation hears what is said to it."""
+    return f"tacit.welcome.{invitation}"
+
+
+def fetch(name: str) -> str:
+    """Where one member asks for what it missed."""
+    return f"tacit.fetch.{name}"
+
+
+def kept(name: str, what: str) -> str:
+    """Where one member hears what it missed: "study" or "members"."""
+    return f"tacit.kept.{name}.{what}"
+
+
+def clock(name: str) -> str:
+    """Where one member asks for the time."""
+    return f"tacit.clock.{name}"
+
+
+def time(name: str) -> str:
+    """Where one member hears the time."""
+    return f"tacit.time.{name}"
+
+
+def rotate(name: str) -> str:
+    """Where one member sends its new keys."""
+    return f"tacit.rotate.{name}"
+
+
+def rotated(name: str) -> str:
+    """Where one member hears that its new keys are known."""
+    return f"tacit.rotated.{name}"
+
+
 def inbox(name: str) -> str:
-    """The prefix of the subjects on which one member hears the server's own replies."""
+    """The prefix of the subjects on which the coordinator hears the server's own replies; no other key has one."""
     return f"_INBOX.{name}"
-
-
-def stored(stream: Stream, subject: str = "") -> str:
-    """Where the last kept message of `subject` is asked for; without one, where any message of the stream is."""
-    return f"$JS.API.DIRECT.GET.{stream.name}{'.' + subject if subject else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,30 +130,27 @@ class Permissions:
 
 
 def coordinator_permissions() -> Permissions:
-    """Every subject of the federation, and the server's storage."""
-    everything = ("tacit.>", "_INBOX.>", "$JS.>")
-    return Permissions(publish=everything, subscribe=everything)
+    """Every subject of the federation, and the server's list of connections."""
+    everything = ("tacit.>", f"{inbox(COORDINATOR)}.>")
+    return Permissions(publish=(*everything, CONNECTIONS), subscribe=everything)
 
 
 def party_permissions(name: str) -> Permissions:
     """A party's own subjects, the studies, and no other party's anything."""
+    node = node_permissions(name)
     return Permissions(
-        publish=(
-            f"tacit.answer.{name}.*", f"tacit.reply.{name}.*", event(name), CLOCK, stored(ASKS, ask(name)),
-            stored(STUDIES), stored(ROSTER, MEMBERS),
-        ),
-        subscribe=(ask(name), call(name), "tacit.study.*", MEMBERS, f"{inbox(name)}.>"),
-    )  # fmt: skip
+        publish=(f"tacit.answer.{name}.*", *node.publish), subscribe=(ask(name), "tacit.study.*", *node.subscribe)
+    )
 
 
 def node_permissions(name: str) -> Permissions:
     """A center node's own subjects."""
     return Permissions(
-        publish=(f"tacit.reply.{name}.*", event(name), CLOCK, stored(ROSTER, MEMBERS)),
-        subscribe=(call(name), MEMBERS, f"{inbox(name)}.>"),
+        publish=(f"tacit.reply.{name}.*", event(name), fetch(name), clock(name), rotate(name)),
+        subscribe=(call(name), MEMBERS, kept(name, "*"), time(name), rotated(name)),
     )
 
 
 def join_permissions(invitation: str) -> Permissions:
     """What an invitation's key may do: ask to join."""
-    return Permissions(publish=(join(invitation),), subscribe=(f"{inbox(invitation)}.>",))
+    return Permissions(publish=(join(invitation),), subscribe=(welcome(invitation),))

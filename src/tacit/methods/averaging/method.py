@@ -120,11 +120,13 @@ class Averaging(Method):
         weights = "equal" if promise.is_paper else self.weights
         plan = Plan(cohort=cohort, promise=promise, l2_mean=1.0, weights=weights)
         l2 = default_l2(plan) if self.l2 is None else self.l2
-        return replace(plan, l2_mean=l2 / cohort.n_records)
+        plan = replace(plan, l2_mean=l2 / cohort.n_records)
+        plan.check()
+        return plan
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """One model of each party."""
-        return (Ask(step=local_model),)
+        return (Ask(step=local_model, event=plan.promise.event()),)
 
     def _check_settings(self) -> None:
         self.promise.check()

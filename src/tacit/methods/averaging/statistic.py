@@ -14,16 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.table import Table
-from tacit.errors import NotConverged
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
-from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.cohort import Cohort, Promise, bound_of
+from tacit.models.assured import FitBounds, assured_fit
 from tacit.models.batch import fit_many
 from tacit.models.problem import Problem
 from tacit.models.sensitivity import minimiser_norm_bound, minimiser_sensitivity
 from tacit.models.solver import fit
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.privacy.noise.grid import NoiseGrid
+from tacit.privacy.noise.norm import laplace_norm
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]
@@ -60,6 +61,33 @@ class Plan:
             tolerance=min(1e-9, 0.1 * SLACK * sensitivity / max(1.0, self.norm_bound)),
         )
 
+    def bounds(self, n_records: int) -> FitBounds:
+        """What is public about that fit."""
+        return FitBounds(
+            loss=self.cohort.loss,
+            l2=n_records * self.l2_mean,
+            weight=n_records,
+            n_rows=n_records,
+            radius=self.cohort.row_norm,
+            norm_bound=self.norm_bound,
+        )
+
+    def slack(self, n_records: int) -> float:
+        """How far the model of a party with so many records may be from its minimiser."""
+        return SLACK * minimiser_sensitivity(n_records, self.l2_mean, self.cohort.row_norm, self.cohort.n_classes)
+
+    def check(self) -> None:
+        """Refuse a penalty with which a fit could fail on some records: a `SettingError` from public numbers alone."""
+        if self.promise.not_private is None:
+            self.bounds(self.cohort.n_largest).check(self.slack(self.cohort.n_largest))
+
+    def local_fit(self, table: Table) -> Floats:
+        """A party's model, within the slack of its minimiser whatever its records are."""
+        n = table.n_records
+        if self.promise.not_private is not None:
+            return fit(table.blocks, problem=self.problem(n)).theta
+        return assured_fit(table.blocks, problem=self.problem(n), bounds=self.bounds(n), distance=self.slack(n))
+
     @property
     def norm_bound(self) -> float:
         """B(Lam): no minimiser is longer."""
@@ -83,6 +111,13 @@ class Plan:
         """Pathak et al., stage 2: eta_i iid Laplace(2 / (n_min epsilon lambda)), lambda = Lam / 2."""
         return 4 / (self.cohort.least_records * self.promise.epsilon * self.l2_mean)
 
+    @property
+    def _addend_norm(self) -> float:
+        """No weighted model is longer; with the document's noise, but for a chance below 2^-44."""
+        noise = laplace_norm(self.paper_scale, self.dimension)
+        longest = 1.01 * min(1.0, self.weight(self.cohort.n_largest)) * self.norm_bound
+        return longest + (noise if self.promise.is_paper else 0.0)
+
     @cached_property
     def grid(self) -> NoiseGrid:
         """Where the average is rounded to, and what noise each party adds to it."""
@@ -91,27 +126,26 @@ class Plan:
                 dimension=self.dimension,
                 sensitivity=self.sensitivity,
                 value_bound=2 * self.norm_bound + (100 * self.paper_scale if self.promise.is_paper else 0.0),
+                norm_bound=self._addend_norm,
             )
         )
 
-    def seal(self, theta: Floats, distance_bound: float, n_records: int, *, rng: Rng) -> Sealed:
+    def seal(self, theta: Floats, n_records: int, *, rng: Rng) -> Sealed:
         """A party's reply: its weighted model with its noise, on the grid."""
-        allowed = SLACK * minimiser_sensitivity(n_records, self.l2_mean, self.cohort.row_norm, self.cohort.n_classes)
-        if not distance_bound <= allowed:
-            raise NotConverged(f"the local fit is not certified to within {allowed:.3g}; choose a larger l2")
         addend = self.grid.to_grid(self.weight(n_records) * theta.ravel(), rng=rng)
         if self.promise.is_paper and n_records == self.cohort.least_records and math.isfinite(self.promise.epsilon):
             coarse = 2.0 ** math.ceil(math.log2(self.paper_scale / self.grid.step) - 30)  # steps at a time
             drawn = discrete_laplace(self.paper_scale / self.grid.step / coarse, addend.size, rng=rng)
             addend = addend + int(coarse) * drawn
-        return Sealed(addend=addend, event=self.promise.event(), n_parties=self.grid.total.least)
+        return Sealed(
+            addend=addend, event=self.promise.event(), n_parties=self.grid.total.least, bound=bound_of(self.grid)
+        )
 
 
 @step("averaging/model", version=2, plan=Plan)
 def local_model(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """Fit this party's classifier and seal it, weighted and noised."""
-    solution = fit(table.blocks, problem=plan.problem(table.n_records))
-    return plan.seal(solution.theta, solution.distance_bound, table.n_records, rng=rng)
+    return plan.seal(plan.local_fit(table), table.n_records, rng=rng)
 
 
 @local_model.batched
@@ -122,11 +156,13 @@ def local_models(tables: Sequence[Table], plan: Plan, *, rngs: Sequence[Rng]) ->
     solutions = fit_many(
         np.concatenate([X for X, _ in rows]),
         np.concatenate([y for _, y in rows]),
-        np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate([[0], np.cumsum([len(y) for _, y in rows])]),
         problem=plan.problem(int(sizes.max())),  # the largest party's sensitivity is the least: the strictest tolerance
         l2=plan.l2_mean * sizes,
+        finish=False,
     )
-    return [
-        plan.seal(theta, float(bound), table.n_records, rng=rng)
-        for table, theta, bound, rng in zip(tables, solutions.theta, solutions.distance_bound, rngs, strict=True)
+    models = [
+        theta if bound <= plan.slack(table.n_records) else plan.local_fit(table)
+        for table, theta, bound in zip(tables, solutions.theta, solutions.distance_bound, strict=True)
     ]
+    return [plan.seal(theta, table.n_records, rng=rng) for table, theta, rng in zip(tables, models, rngs, strict=True)]

@@ -58,7 +58,7 @@ class Local(Method):
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """One model."""
-        return (Ask(step=own_model),)
+        return (Ask(step=own_model, event=self.event()),)
 
     def _check_settings(self) -> None:
         check_l2(self.l2, zero=True)

@@ -56,7 +56,8 @@ class Pooled(Method):
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """The extent of the records, then sums at each iterate of the solver."""
-        return (Ask(step=party_extent), Ask(step=party_sums, times=plan.most_passes))
+        event = self.event()
+        return (Ask(step=party_extent, event=event), Ask(step=party_sums, times=plan.most_passes, event=event))
 
     def _check_settings(self) -> None:
         check_l2(self.l2, zero=True)

@@ -2,12 +2,14 @@
 
 Parties   K >= 2 parties with n_j records each, and a curator, whose part the coordinator plays. The first party has a
           part of its own in finding the smallest one
-Trust     honest but curious, as in the document. Sizes stay secret if the first party and the curator do not collude;
-          the noise stays unknown even if the curator and `colluders` parties pool what they know. A curator who lies
-          about which party is the smallest can take noise away: who cannot trust it uses `Averaging`
+Trust     the coordinator, who plays the curator, must not lie, though it may be curious. One that lies can read the
+          exact average of the honest parties' models. So a policy must name "curator-averaging" in `not_private`. Who
+          cannot trust the coordinator uses `Averaging`. Sizes stay secret if the first party and the curator do not
+          collude. The noise stays unknown even if an honest curator and `colluders` parties pool what they know
 Travels   `secure.curator` has every message: shares of the sizes and encrypted comparisons between the first party and
           the curator (stage 1); encrypted selectors, factors and masked noise (stage 2); fresh shares of everything
-          (stage 3). Letters between parties are sealed for their readers and carried by the coordinator
+          (stage 3). Letters between parties are sealed for their readers, to keys that each party signed for this run,
+          and carried by the coordinator
 Revealed  the noisy average, to everybody; n = sum n_j and that no party has fewer than a share of
           the average that the plan states. To the curator, a random order. The protocol hides the n_j from the
           parties, and so does the sum group; a federation's cards tell them to the coordinator, as the replace-one
@@ -31,6 +33,23 @@ All else that anybody sees is simulated from that sum, from what a participant b
 (`secure.curator`), so the curator and `colluders` parties learn no more from their joint view than from the honest
 parties' sum with the honest parties' shares of the noise, which suffice. That view is simulated to within 2^-40 a
 masked number and against bounded adversaries only: the guarantee towards insiders is computational.
+
+Against a coordinator that lies:
+1. It plays no party. Each party signs its keys of the run, for the study, the run, the group and the plan, and writes
+   to no others than those whom its owner accepted (`secure.curator.letter`).
+2. It tells all parties one number n of all records, since the group is in what they sign. If that number is false the
+   noise is still right. A party fits with l2 / n and sizes its noise by the same l2 / n and by its own n_j: scale over
+   sensitivity is what the event says, whatever n is. The lattice's bounds follow from n alone, and are the same for
+   all. A party whose own size they do not fit refuses. The rule for delta gives 1e-6 at most. So the lie changes how
+   much is regularised, and no promise.
+3. It does lie about the factor, if it wants to: it holds the key of the factor and says which party is the smallest. An
+   encrypted 0, or the factor of a larger party, takes noise away, and a very large factor lets it read the noise. To
+   notice that, a party would have to compare a number that nobody may know with its own size.
+4. What it then learns is bounded all the same. A party splits its model, less a mask, into shares for all participants,
+   and sends them sealed by 1. So of all honest parties' models their sum is all that can be opened.
+5. Because of 3 no epsilon is kept against this coordinator. The reply says so (`Relayed.counts_on`), and no default
+   policy lets it go. A party that added all noise for its own size by itself would need no curator, and the average of
+   K such models has K times the variance: that is no longer this method.
 """
 
 from __future__ import annotations
@@ -51,12 +70,12 @@ from tacit.federation.group import SizesTold
 from tacit.methods.averaging.method import default_l2
 from tacit.methods.cohort import Cohort
 from tacit.methods.curator.lattice import event_for, for_smallest, noise_epsilon
-from tacit.methods.curator.statistic import Joining, Plan, SessionLetters, join, letters
+from tacit.methods.curator.statistic import COUNTS_ON, Plan, SessionLetters, join, letters
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.setting import check_l2
 from tacit.models.parameter import coefficients
-from tacit.privacy.event import Event
+from tacit.privacy.event import Event, Free
 from tacit.rand import Rng
 from tacit.secure.curator.curator import Curator
 from tacit.secure.curator.letter import Carrier
@@ -86,6 +105,7 @@ class CuratorAveraging(Method):
 
     name = "curator-averaging"
     resumes = False  # a session lives in its parties' memory alone
+    counts_on = COUNTS_ON
 
     def __init__(
         self,
@@ -152,11 +172,14 @@ class CuratorAveraging(Method):
             key_bits=self.key_bits,
         )
         l2 = default_l2(for_smallest(plan, n // n_parties)) if self.l2 is None else self.l2
-        return replace(plan, l2_mean=l2 / n)
+        plan = replace(plan, l2_mean=l2 / n)
+        plan.check()
+        return plan
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """Everybody joins; then letters, as many as the protocol has."""
-        return (Ask(step=join), Ask(step=letters, times=plan.terms("course").n_deliveries))
+        n_letters = plan.terms("course").n_deliveries
+        return (Ask(step=join, event=event_for(plan.promise)), Ask(step=letters, times=n_letters, event=Free()))
 
     def _check_settings(self) -> None:
         self.promise.check()
@@ -166,7 +189,7 @@ class CuratorAveraging(Method):
             raise SettingError(f"key_bits = {bits!r} must be a multiple of 16, at least {paillier.LEAST_BITS}")
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
-        terms = plan.terms(Rng.system().bytes(8).hex())
+        terms = plan.terms(channel.run)
         theta = plan.lattice.to_floats(run_protocol(channel, terms))
         if channel.witness is not None:
             channel.witness.append({"theta": theta})
@@ -186,8 +209,7 @@ def run_protocol(channel: Channel, terms: CuratorTerms) -> list[int]:
     names = dict(zip(terms.parties, channel.names, strict=True))
     # 1. Everybody joins and tells its keys.
     curator = Curator(terms, rng=Rng.system(), key=_curators_key(terms.key_bits))
-    places = {name: Joining(session=terms.session, place=place) for place, name in enumerate(names.values())}
-    answers = channel.ask_each(join, places)
+    answers = channel.ask_each(join, dict.fromkeys(names.values()))
     directory: dict[str, Value] = {role: answers[name]["hello"] for role, name in names.items()}
     directory[CURATOR] = curator.hello()
     # 2. The directory, and then letters, as long as there are any.
@@ -195,7 +217,7 @@ def run_protocol(channel: Channel, terms: CuratorTerms) -> list[int]:
     deliveries = dict.fromkeys(terms.participants, wire.encode({"directory": directory}))
     while deliveries:
         at_parties = {role: message for role, message in deliveries.items() if role != CURATOR}
-        carried = {names[role]: SessionLetters(session=terms.session, message=m) for role, m in at_parties.items()}
+        carried = {names[role]: SessionLetters(message=m) for role, m in at_parties.items()}
         answers = channel.ask_each(letters, carried) if carried else {}
         for role in at_parties:
             answer = answers[names[role]]["message"]

@@ -1,6 +1,7 @@
 """What a party of averaging through a curator is asked: to take its place in the protocol, and to exchange letters.
 
-Everything about the protocol but its session and the party's place in it follows from the plan.
+Everything about the protocol follows from the plan and the run: the session has the run's name, and a party's place is
+that of its name in the run's group. A coordinator brings letters, and decides nothing.
 """
 
 from __future__ import annotations
@@ -8,24 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from tacit import wire
 from tacit.data.table import Table
-from tacit.errors import NotConverged, PolicyRefusal
+from tacit.errors import NotAgreed, WireError
+from tacit.federation.guard import Seat
 from tacit.federation.relay import Sessions
 from tacit.federation.reply import Relayed
 from tacit.federation.step import step
-from tacit.methods.averaging.statistic import SLACK
 from tacit.methods.averaging.statistic import Plan as AveragePlan
 from tacit.methods.curator.lattice import Lattice, event_for, lattice_for
-from tacit.models.sensitivity import minimiser_sensitivity
-from tacit.models.solver import fit
 from tacit.privacy.event import Free
 from tacit.rand import Rng
-from tacit.secure.curator.letter import OutgoingLetters
+from tacit.secure.curator.letter import OutgoingLetters, Pins
 from tacit.secure.curator.member import CuratorMember, FirstMember
 from tacit.secure.curator.terms import CuratorTerms
 from tacit.secure.paillier.key import PrivateKey
 
-_LONGEST_SESSION = 64
+COUNTS_ON = (
+    "if the curator, whose part the coordinator plays, lies about which party is the smallest or about its factor, the "
+    "exact average of the parties' models can be read"
+)
+"""What no epsilon covers, as a policy's refusal and the consent page tell it."""
 
 _MEMBERS: Sessions[CuratorMember] = Sessions()
 _KEYS: Sessions[PrivateKey] = Sessions()  # of parties that were first in some run; keys serve many
@@ -48,52 +52,47 @@ class Plan(AveragePlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Joining:
-    """A party's place among the parties of a session."""
-
-    session: str
-    place: int
-
-    def check(self, plan: Plan) -> None:
-        """Refuse a place that does not exist."""
-        if not 0 < len(self.session) <= _LONGEST_SESSION:
-            raise PolicyRefusal(f"a session's name has 1 to {_LONGEST_SESSION} letters")
-        if not 0 <= self.place < plan.cohort.n_parties:
-            raise PolicyRefusal(f"there is no place {self.place} among {plan.cohort.n_parties} parties")
-
-
-@dataclass(frozen=True, kw_only=True)
 class SessionLetters:
-    """Letters for a party in a session."""
+    """Letters for a party in a run."""
 
-    session: str
     message: bytes
 
 
-@step("curator-averaging/join", version=2, plan=Plan, values=Joining)
-def join(table: Table, plan: Plan, joining: Joining, *, rng: Rng) -> Relayed:
+@step("curator-averaging/join", version=3, plan=Plan, seated=True)
+def join(table: Table, plan: Plan, *, rng: Rng, seat: Seat) -> Relayed:
     """Fit this party's classifier, take a place in the protocol, and pay for all that will be opened."""
-    joining.check(plan)
-    terms, n, cohort = plan.terms(joining.session), table.n_records, plan.cohort
-    solution = fit(table.blocks, problem=plan.problem(n))
-    allowed = SLACK * minimiser_sensitivity(n, plan.l2_mean, cohort.row_norm, cohort.n_classes)
-    if not solution.distance_bound <= allowed:
-        raise NotConverged(f"the local fit is not certified to within {allowed:.3g}; choose a larger l2")
-    contribution = plan.lattice.contribution(solution.theta, n, rng=rng)
-    if joining.place:
-        member = CuratorMember(terms.parties[joining.place], terms, contribution, rng=rng)
+    run = seat.question.run
+    terms = plan.terms(run)
+    contribution = plan.lattice.contribution(plan.local_fit(table), table.n_records, rng=rng)
+    name, pins = terms.parties[seat.names.index(seat.party)], _pins(seat, terms)
+    if name != terms.first:
+        member = CuratorMember(name, terms, contribution, rng=rng, pins=pins)
     else:
         bits = plan.key_bits
         key = _KEYS.get_or_open(table, f"{bits} bits", lambda: PrivateKey.generate(bits, rng=rng))
-        member = FirstMember(terms.first, terms, contribution, rng=rng, key=key)
-    _MEMBERS.open(table, joining.session, member)
-    return Relayed(value={"hello": member.hello()}, event=event_for(plan.promise), exact=plan.promise.is_exact)
+        member = FirstMember(name, terms, contribution, rng=rng, key=key, pins=pins)
+    _MEMBERS.open(table, run, member)
+    promise = plan.promise
+    return Relayed({"hello": member.hello()}, event_for(promise), exact=promise.is_exact, counts_on=COUNTS_ON)
 
 
-@step("curator-averaging/letters", version=2, plan=Plan, values=SessionLetters)
-def letters(table: Table, plan: Plan, delivery: SessionLetters, *, rng: Rng) -> Relayed:
+@step("curator-averaging/letters", version=3, plan=Plan, values=SessionLetters, seated=True)
+def letters(table: Table, plan: Plan, delivery: SessionLetters, *, rng: Rng, seat: Seat) -> Relayed:
     """Take a delivery of letters and answer with this party's own; the run was paid for when the party joined it."""
-    answer = _MEMBERS.get(table, delivery.session).receive(delivery.message)
+    run = seat.question.run
+    try:
+        answer = _MEMBERS.get(table, run).receive(delivery.message)
+    except WireError as error:
+        raise NotAgreed(str(error)) from error
     if not OutgoingLetters.decode(answer).awaits:
-        _MEMBERS.close(table, delivery.session)
+        _MEMBERS.close(table, run)
     return Relayed(value={"message": answer}, event=Free())
+
+
+def _pins(seat: Seat, terms: CuratorTerms) -> Pins | None:
+    """Whose signatures are believed in this run, and how this party signs; None in a simulation."""
+    bond, asked = seat.bond, seat.question
+    if bond is None:
+        return None
+    keys = {role: bond.sum_group[name] for role, name in zip(terms.parties, seat.names, strict=True)}
+    return Pins(run=wire.digest([asked.study, asked.run, asked.group, asked.plan]), keys=keys, sign=bond.sign)

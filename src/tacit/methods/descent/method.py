@@ -203,7 +203,7 @@ class NoisyDescent(Method):
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """One gradient of each party in each round, as the calibration asks for it."""
         step = party_gradient_and_noise if plan.promise.is_paper else party_gradient
-        return (Ask(step=step, times=plan.rounds),)
+        return (Ask(step=step, times=plan.rounds, event=plan.event()),)
 
     @property
     def _paper_clip(self) -> float:
@@ -288,7 +288,7 @@ class NoisyDescent(Method):
         """The same settings with the same start, which a clone of it would have unlearned."""
         return type(self)(**self.get_params())
 
-    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int], seconds: float) -> RunFacts:
+    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         facts = super()._facts(run, learned, sizes, seconds)
         if self.start is None:
             return facts

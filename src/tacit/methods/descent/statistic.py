@@ -48,14 +48,16 @@ from tacit.data.table import Block, Table
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
-from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.models.loss import CHUNK_ROWS, Array, Loss
 from tacit.models.residual import residuals
 from tacit.models.sensitivity import gradient_diameter, gradient_norm
 from tacit.privacy.event import Event, Gaussian, PoissonSampled
 from tacit.privacy.noise.discrete import discrete_gaussian
 from tacit.privacy.noise.grid import NoiseGrid, concentrated_event, concentrated_grid, exact_grid
+from tacit.privacy.noise.norm import gaussian_norm
 from tacit.rand import Rng
+from tacit.secure.bound import NormBound
 
 Ints = npt.NDArray[np.int64]
 
@@ -123,6 +125,7 @@ class Plan:
             dimension=self.dimension,
             sensitivity=self.sensitivity(theta),
             value_bound=2 * self.cohort.n_largest * self.norm_bound(theta) + 40 * self.paper_std,
+            norm_bound=1.01 * self.cohort.n_largest * self.norm_bound(theta),
         )
         if math.isinf(self.rho):
             return exact_grid(total)
@@ -168,7 +171,8 @@ def party_gradient(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng) -> S
     blocks = table.blocks() if plan.probability == 1 else _sampled(table, plan.probability, rng)
     gradient = gradient_sum(plan.loss, blocks, iterate.theta, clip=plan.clip)
     grid = plan.grid(iterate.theta)
-    return Sealed(addend=grid.to_grid(gradient.ravel(), rng=rng), event=plan.event(), n_parties=grid.total.least)
+    addend = grid.to_grid(gradient.ravel(), rng=rng)
+    return Sealed(addend=addend, event=plan.event(), n_parties=grid.total.least, bound=bound_of(grid))
 
 
 @step("noisy-descent/whole-gradient", version=2, plan=Plan, values=Iterate)
@@ -177,14 +181,16 @@ def party_gradient_and_noise(table: Table, plan: Plan, iterate: Iterate, *, rng:
     iterate.check(plan)
     grid = plan.grid(iterate.theta)
     gradient = gradient_sum(plan.loss, table.blocks(), iterate.theta, clip=plan.clip)
-    noise = np.zeros(plan.dimension, dtype=np.int64)
+    noise, share_std = np.zeros(plan.dimension, dtype=np.int64), 0.0
     if plan.paper_std:
         share_std = plan.paper_std / math.sqrt(plan.cohort.n_parties) / grid.step
         coarse = 2.0 ** max(0, math.ceil(math.log2(share_std)) - 30)  # steps at a time
         noise = int(coarse) * discrete_gaussian(share_std / coarse, plan.dimension, rng=rng)
     addend = np.stack([grid.to_grid(gradient.ravel(), rng=rng), noise])
     event = replace(plan.promise, calibration="paper").event()
-    return Sealed(addend=addend, event=event, n_parties=grid.total.least)
+    longest = gaussian_norm(share_std, plan.dimension)
+    bound = (*bound_of(grid), NormBound(size=plan.dimension, norm=math.ceil(longest) + 1))
+    return Sealed(addend=addend, event=event, n_parties=grid.total.least, bound=bound)
 
 
 def gradient_sum(loss: Loss, blocks: Iterator[Block], theta: Array, *, clip: float) -> Array:

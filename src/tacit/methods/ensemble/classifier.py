@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from tacit.data.table import Table
-from tacit.errors import RunError, SettingError
+from tacit.errors import DataError, RunError, SettingError
 from tacit.models.batch import fit_many
 from tacit.models.loss import Loss
 from tacit.models.problem import Problem
@@ -159,7 +159,7 @@ def local_models(tables: Sequence[Table], *, l2: float, constant: float) -> Floa
         offsets = np.concatenate([[0], np.cumsum([len(y) for _, y in rows])])
         X, y = np.concatenate([X for X, _ in rows]), np.concatenate([y for _, y in rows])
         return fit_many(X, y, offsets, problem=problem).theta
-    except RunError:
+    except (RunError, DataError):  # no complete record at all is a DataError
         if len(tables) == 1:
             return np.zeros((1, *problem.loss.shape))
         return np.concatenate([local_models([table], l2=l2, constant=constant) for table in tables])
@@ -188,8 +188,8 @@ def _votes_of_one(factory: Factory, table: Table, X: Floats) -> Ints:
     """The votes of a scikit-learn classifier; the first class if it fails."""
     own, y = table.arrays()
     n_classes = table.n_classes
-    if (y == y[0]).all():
-        return np.full(len(X), y[0])  # many classifiers refuse a single class
+    if (y == y[:1]).all():
+        return np.full(len(X), y[0] if len(y) else 0)  # many classifiers refuse a single class
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

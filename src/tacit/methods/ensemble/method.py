@@ -64,7 +64,7 @@ from tacit.methods.ensemble.statistic import (
 )
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
-from tacit.methods.setting import check_choice
+from tacit.methods.setting import check_choice, check_whole
 from tacit.models.parameter import coefficients
 from tacit.privacy.event import Event, NotPrivate
 from tacit.rand import Rng
@@ -80,8 +80,8 @@ class Ensemble(Method):
 
     Args:
         epsilon: the promise to a party; infinity adds no noise and promises nothing.
-        delta: its probability of failing (Gaussian noise); None takes the rule min(1e-6, 1 / n^2), and 0 asks for pure
-            epsilon (spherical Laplace noise).
+        delta: its probability of failing (Gaussian noise); None takes 1e-6, and 0 asks for pure epsilon (spherical
+            Laplace noise).
         labels: "soft" learns from the share of votes for each class, "vote" from majority votes, "avg" is the mean of
             the local models. The last two need release="minimiser".
         release: "statistic" opens the votes' label statistic by a secure sum, and nobody is trusted; "minimiser" lets
@@ -99,6 +99,8 @@ class Ensemble(Method):
         protect_auxiliary: the released model also protects one row of `public`, which the parties still get to see;
             for release="minimiser".
         fit_intercept: whether the global classifier has an intercept, as a penalised feature.
+        party_records: a public guess at the most records of a party, needed with labels="avg": the promise is to whole
+            parties, so nobody is told how many records one has.
         calibration: "sound", or "paper" for the document's release and noise, which is NOT PRIVATE.
     """
 
@@ -121,6 +123,7 @@ class Ensemble(Method):
         colluders: int | None = None,
         protect_auxiliary: bool = False,
         fit_intercept: bool = True,
+        party_records: int | None = None,
         calibration: Literal["sound", "paper"] = "sound",
     ) -> None:
         self.epsilon = epsilon
@@ -135,6 +138,7 @@ class Ensemble(Method):
         self.colluders = colluders
         self.protect_auxiliary = protect_auxiliary
         self.fit_intercept = fit_intercept
+        self.party_records = party_records
         self.calibration = calibration
 
     @property
@@ -178,6 +182,11 @@ class Ensemble(Method):
         """The public plan of a run with this cohort."""
         if self.labels == "avg" or self.protect_auxiliary:
             _ = cohort.row_norm  # a missing bound ends it here
+        if self.labels == "avg" and self.party_records is None and not cohort.n_records:
+            raise SettingError(
+                "party_records = None: the mean of models needs a bound on a party's number of records, which nobody "
+                "is told; declare one from public knowledge (a longer model is shortened, so nothing breaks)"
+            )
         return Plan(
             cohort=cohort,
             promise=self.promise.settled(cohort.n_records),
@@ -189,8 +198,8 @@ class Ensemble(Method):
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """One question to each party: its votes' statistic, or for a trusted entity its votes or its model."""
         if not self.trusts_an_entity:
-            return (Ask(step=vote_statistic),)
-        return (Ask(step=party_model if self.labels == "avg" else party_votes),)
+            return (Ask(step=vote_statistic, event=plan.promise.event()),)
+        return (Ask(step=party_model if self.labels == "avg" else party_votes, event=NotPrivate(why=DISCLOSED)),)
 
     @property
     def _local(self) -> tuple[str, ...]:
@@ -225,6 +234,7 @@ class Ensemble(Method):
                 "is a function of public rows that anybody may know, and 'avg' uses none"
             )
         check_local_classifiers(self._local)
+        check_whole("party_records", 1 if self.party_records is None else self.party_records)
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         if self.trusts_an_entity:
@@ -251,7 +261,7 @@ class Ensemble(Method):
         cohort = plan.cohort
         if self.labels == "avg":
             replies: Any = channel.ask(party_model)
-            entity = self._entity(plan, None, plan.l2 / cohort.n_largest)
+            entity = self._entity(plan, None, plan.l2 / (self.party_records or cohort.n_largest))
             theta = entity.average([np.asarray(reply["theta"]) for reply in replies.values()])
         else:
             X = auxiliary_rows(self.public, channel.schema)

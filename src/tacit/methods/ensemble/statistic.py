@@ -17,7 +17,7 @@ from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.reply import Disclosed, Sealed
 from tacit.federation.step import step
-from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.methods.ensemble.classifier import Votes, local_models, votes_of
 from tacit.methods.ensemble.label import is_basis, lengthened, simplex, vote_sensitivity
 from tacit.privacy.noise.grid import NoiseGrid
@@ -144,7 +144,9 @@ def _sealed(tables: Sequence[Table], plan: Plan, ballot: Ballot, rngs: Sequence[
     for start in range(0, len(tables), several):
         # Parties of one process draw from one generator of it, which is many times faster than from each one's own.
         noised = grid.to_grid(opening.addends(votes[start : start + several]), rng=rngs[start])
-        replies += [Sealed(addend=addend, event=event, n_parties=grid.total.least) for addend in noised]
+        replies += [
+            Sealed(addend=addend, event=event, n_parties=grid.total.least, bound=bound_of(grid)) for addend in noised
+        ]
     return replies
 
 

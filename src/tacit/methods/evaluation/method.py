@@ -102,7 +102,8 @@ class PrivateEvaluation:
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         """What an evaluation by this group is: the same for the coordinator and for every party."""
         plan = self.plan(Cohort.of(schema, group, colluders=self.colluders))
-        return Terms(plan=plan, course=(Ask(step=party_histogram),))
+        course = (Ask(step=party_histogram, event=plan.promise.event()),)
+        return Terms(plan=plan, course=course, delta=plan.promise.settled_delta)
 
     def run(self, model: object, parties: Federation) -> PrivateMetrics:
         """Measure `model`, which is public: anything with coef_ and intercept_, or a pair of the two."""

@@ -17,10 +17,12 @@ from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
-from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.privacy.noise.grid import NoiseGrid, VectorSum
+from tacit.privacy.noise.norm import laplace_norm
 from tacit.rand import Rng
+from tacit.secure.bound import Bound, NormBound
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -51,7 +53,10 @@ class Plan:
     def total(self) -> VectorSum:
         """The public facts about the sum of histograms."""
         return self.cohort.total(
-            dimension=self.n_cells, sensitivity=math.sqrt(2), value_bound=float(self.cohort.n_largest)
+            dimension=self.n_cells,
+            sensitivity=math.sqrt(2),
+            value_bound=float(self.cohort.n_largest),
+            norm_bound=float(self.cohort.n_largest),
         )
 
     @cached_property
@@ -88,6 +93,14 @@ class Plan:
             return self.grid.to_grid(counts.astype(np.float64), rng=rng)
         return counts + discrete_laplace(scale, counts.shape, rng=rng)
 
+    @property
+    def bound(self) -> Bound:
+        """How long a party's noised histogram is at most."""
+        if self.laplace_scale is None:
+            return bound_of(self.grid)
+        noise = laplace_norm(self.laplace_scale, self.n_cells)
+        return (NormBound(size=self.n_cells, norm=math.ceil(self.cohort.n_largest + noise)),)
+
     def counts(self, opened: Ints) -> Floats:
         """The opened sum as numbers of records."""
         return opened.astype(np.float64) if self.laplace_scale is not None else self.grid.from_grid(opened)
@@ -109,7 +122,8 @@ def party_histogram(table: Table, plan: Plan, model: LinearModel, *, rng: Rng) -
         with np.errstate(over="ignore", invalid="ignore"):  # a huge coefficient is no reason to tell anything
             scores = X @ model.coef.T + model.intercept
         counts += np.bincount(cells(scores, y, plan.bins), minlength=plan.n_cells)
-    return Sealed(addend=plan.noised(counts, rng=rng), event=plan.promise.event(), n_parties=plan.total.least)
+    addend = plan.noised(counts, rng=rng)
+    return Sealed(addend=addend, event=plan.promise.event(), n_parties=plan.total.least, bound=plan.bound)
 
 
 def cells(scores: Floats, y: Ints, bins: int) -> Ints:

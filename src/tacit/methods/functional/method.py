@@ -137,7 +137,10 @@ class FunctionalMechanism(Method):
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """The sums of each party, once; or its model, in each of the document's rounds."""
-        return (Ask(step=paper_model, times=plan.rounds),) if plan.promise.is_paper else (Ask(step=noisy_sums),)
+        event = plan.promise.event()
+        if plan.promise.is_paper:
+            return (Ask(step=paper_model, times=plan.rounds, event=event),)
+        return (Ask(step=noisy_sums, event=event),)
 
     def _check_settings(self) -> None:
         self.promise.check()

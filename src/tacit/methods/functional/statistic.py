@@ -31,7 +31,7 @@ import numpy.typing as npt
 from tacit.data.table import BLOCK_ROWS, Table
 from tacit.federation.reply import Noised, Sealed
 from tacit.federation.step import step
-from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.privacy.noise.grid import NoiseGrid, VectorSum
 from tacit.rand import Rng
@@ -126,6 +126,7 @@ class Plan:
             dimension=dimension,
             sensitivity=sensitivity * (1 + 1e-12) + self._rounding * term,
             value_bound=1.01 * self.cohort.n_records * term,
+            norm_bound=1.5 * self.cohort.n_largest * term,  # of t and A together: sqrt(2) for each record, and rounding
         )
 
     @property
@@ -161,7 +162,12 @@ def noisy_sums(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     for grid in plan.grids:
         addends.append(grid.to_grid(vector[start : start + grid.total.dimension], rng=rng))
         start += grid.total.dimension
-    return Sealed(addend=np.concatenate(addends), event=plan.promise.event(), n_parties=plan.grids[0].total.least)
+    return Sealed(
+        addend=np.concatenate(addends),
+        event=plan.promise.event(),
+        n_parties=plan.grids[0].total.least,
+        bound=bound_of(*plan.grids),
+    )
 
 
 @step("functional-mechanism/paper", version=2, plan=Plan)

@@ -51,7 +51,6 @@ from tacit.data.schema import Schema
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
-from tacit.federation.group import SizesTold
 from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
@@ -141,18 +140,13 @@ class PrivateNewton(Method):
 
     # --- what it costs -----------------------------------------------------------------------------------------------
 
-    @property
-    def sizes_told(self) -> SizesTold:
-        """Where records are added or removed, no number of them is public."""
-        return "none" if self.relation == "add-remove" else "each"
-
     def event(self) -> Event:
         """What one run costs each record; needs no data. One release with all of mu costs what they do together.
 
         Where delta follows from the number of records, this is the most that any run spends: with more records delta,
         and with it mu, only gets smaller.
         """
-        return release_event(_mu(self.promise.settled()))
+        return release_event(_mu(self.promise.settled()), self.relation)
 
     def at_noise(self, factor: float) -> Self:
         """The same method with `factor` times the noise in each release."""
@@ -180,8 +174,13 @@ class PrivateNewton(Method):
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """Squares, moments in the shape that follows from them, and responses to a few models."""
-        asks = (Ask(step=party_squares), Ask(step=party_moments), Ask(step=party_responses, times=plan.rounds))
-        return asks if plan.rounds else asks[:2]
+        asks = (
+            Ask(step=party_squares, event=plan.event(plan.mu_squares)),
+            Ask(step=party_moments, event=plan.event(plan.mu_moments)),
+        )
+        if not plan.rounds:
+            return asks
+        return (*asks, Ask(step=party_responses, times=plan.rounds, event=plan.event(plan.mu_response)))
 
     def _rules(self, n_records: int, unit_noise: float) -> Rules:
         """The public rules, with what the settings say in their place."""
@@ -336,7 +335,7 @@ class PrivateNewton(Method):
         """The same settings with the same start, which a clone of it would have unlearned."""
         return type(self)(**self.get_params())
 
-    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int], seconds: float) -> RunFacts:
+    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         facts = dataclasses.replace(super()._facts(run, learned, sizes, seconds), fit=None)  # no likelihood was opened
         if self.start is None:
             return facts

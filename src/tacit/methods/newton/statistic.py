@@ -46,10 +46,11 @@ from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
-from tacit.methods.cohort import Cohort
+from tacit.methods.cohort import Cohort, bound_of
 from tacit.models.loss import CHUNK_ROWS
 from tacit.models.response import response_norm
-from tacit.privacy.event import Event, Gaussian, NotPrivate
+from tacit.privacy.event import Event, Gaussian, NotPrivate, Under
+from tacit.privacy.guarantee import Relation
 from tacit.privacy.noise.grid import NoiseGrid, concentrated_grid, exact_grid
 from tacit.rand import Rng
 
@@ -79,7 +80,11 @@ class Plan:
     mu_moments: float
     mu_response: float
     rounds: int
-    relation: str
+    relation: Relation
+
+    def event(self, mu: float) -> Event:
+        """What a release of this run with so little noise costs."""
+        return release_event(mu, self.relation)
 
     @property
     def reach(self) -> float:
@@ -139,7 +144,8 @@ class Plan:
     def moments_grid(self, B: Floats) -> NoiseGrid:
         """Where the moments are rounded to, and what noise each party adds to them."""
         dimension = self.n_scores * self.width + self.width * (self.width + 1) // 2 + 1
-        return self._grid(dimension, self.moments_sensitivity(B), 1.01 * self.cohort.n_largest, self.mu_moments)
+        longest = 1.01 * self.cohort.n_largest * math.hypot(1.0, math.sqrt(self.spread), COUNTED)
+        return self._grid(dimension, self.moments_sensitivity(B), longest, self.mu_moments)
 
     def pack(self, t: Floats, M: Floats, weight: float) -> Floats:
         """t, M in its unit, and the sum of weights in its."""
@@ -180,14 +186,18 @@ class Plan:
         """Of a term and of the sum, in units of rounding."""
         return self._summing + 8 * (self.width + 4) * (1 + self.reach * float(np.linalg.norm(B)))
 
-    def _grid(self, dimension: int, sensitivity: float, value_bound: float, mu: float) -> NoiseGrid:
-        total = self.cohort.total(dimension=dimension, sensitivity=sensitivity, value_bound=value_bound)
+    def _grid(self, dimension: int, sensitivity: float, longest: float, mu: float) -> NoiseGrid:
+        total = self.cohort.total(dimension=dimension, sensitivity=sensitivity, value_bound=longest, norm_bound=longest)
         if math.isinf(mu):
             return exact_grid(total)
         grid = concentrated_grid(total, rho=mu**2 / 2 / _MORE_NOISE**2)
         if total.honest * grid.share_parameter**2 < _FINE_VARIANCE:
             raise SettingError(f"mu = {mu:.3g} leaves too little noise for a fine grid; choose a smaller epsilon")
         return grid
+
+    def sealed(self, addend: npt.NDArray[np.int64], grid: NoiseGrid, mu: float) -> Sealed:
+        """A reply on a grid, with so little noise."""
+        return Sealed(addend=addend, event=self.event(mu), n_parties=self.cohort.n_parties, bound=bound_of(grid))
 
     # --- what a party checks of values --------------------------------------------------------------------------------
 
@@ -234,11 +244,12 @@ def symmetric(packed: Floats) -> Floats:
     return A
 
 
-def release_event(mu: float) -> Event:
+def release_event(mu: float, relation: Relation) -> Event:
     """What a release with so little noise costs."""
     if math.isinf(mu):
         return NotPrivate(why=_WHY)
-    return Gaussian(noise_multiplier=1 / mu)
+    event = Gaussian(noise_multiplier=1 / mu)
+    return event if relation == "replace-one" else Under(relations=(relation,), event=event)
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------
@@ -262,16 +273,18 @@ class Trial:
 @step("private-newton/squares", version=2, plan=Plan)
 def party_squares(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """Seal this party's A, with its share of the noise."""
-    addend = plan.squares_grid.to_grid(triangle(squares_sum(table, plan)) / plan.reach, rng=rng)
-    return Sealed(addend=addend, event=release_event(plan.mu_squares), n_parties=plan.cohort.n_parties)
+    grid = plan.squares_grid
+    addend = grid.to_grid(triangle(squares_sum(table, plan)) / plan.reach, rng=rng)
+    return plan.sealed(addend, grid, plan.mu_squares)
 
 
 @step("private-newton/moments", version=3, plan=Plan, values=Shape)
 def party_moments(table: Table, plan: Plan, given: Shape, *, rng: Rng) -> Sealed:
     """Seal this party's t, M and sum of weights, with its share of the noise."""
     B = plan.checked_shape(given.shape)
-    addend = plan.moments_grid(B).to_grid(plan.pack(*moments_sum(table, plan, B)), rng=rng)
-    return Sealed(addend=addend, event=release_event(plan.mu_moments), n_parties=plan.cohort.n_parties)
+    grid = plan.moments_grid(B)
+    addend = grid.to_grid(plan.pack(*moments_sum(table, plan, B)), rng=rng)
+    return plan.sealed(addend, grid, plan.mu_moments)
 
 
 @step("private-newton/responses", version=3, plan=Plan, values=Trial)
@@ -279,8 +292,9 @@ def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng) -> Seal
     """Seal the sum of this party's responses to a model, with its share of the noise."""
     plan.check_model(trial.model)
     B = plan.checked_shape(trial.shape)
-    addend = plan.response_grid(B, trial.model).to_grid(response_sum(table, plan, B, trial.model).ravel(), rng=rng)
-    return Sealed(addend=addend, event=release_event(plan.mu_response), n_parties=plan.cohort.n_parties)
+    grid = plan.response_grid(B, trial.model)
+    addend = grid.to_grid(response_sum(table, plan, B, trial.model).ravel(), rng=rng)
+    return plan.sealed(addend, grid, plan.mu_response)
 
 
 # --- the sums --------------------------------------------------------------------------------------------------------

@@ -175,11 +175,12 @@ class ObjectivePerturbation(Method):
         elif not promise.is_paper:
             plan = replace(plan, l2=default_l2(plan))
         _ = cohort.row_norm if promise.not_private else plan.noise_scale  # what fails does so before a party is asked
+        plan.check()
         return plan
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """One model of each party; in each of the document's rounds, if they are asked for."""
-        return (Ask(step=perturbed_model, times=plan.rounds),)
+        return (Ask(step=perturbed_model, times=plan.rounds, event=plan.event()),)
 
     def _check_settings(self) -> None:
         self.promise.check()

@@ -29,10 +29,11 @@ are theirs.
 (4) Floats. The computed b is within `noise_error` of an ideal one. (Spherical: `privacy.noise.spherical`. Gaussian: b
     is an exact discrete Gaussian Y of parameter sigma >= 2^37 steps, and N ~ N(0, sigma^2) has P(round N = k) >=
     exp(-1/(8 sigma^2)) P(Y = k), so that the two differ by at most 1/(8 sigma^2) in total variation; what that costs in
-    delta is set aside.) w is 1/Lam-Lipschitz in b, and within ||gradient|| / Lam of the minimum, so the computed w
-    is within tau of the ideal one, where tau is public and can be reached whatever the data. On a grid of step h, any
-    two values to which one ideal w may lead are within 2 sqrt k tau / h + k in L1 norm; discrete Laplace noise of that
-    over e3 makes what is told e3-private given the ideal w. In all e1 + c + e3 = epsilon, with e3 = epsilon / 128.
+    delta is set aside.) w is 1/Lam-Lipschitz in b, and the computed w is within a certified distance of the minimum.
+    So it is within tau of the ideal one, where tau is public and reached whatever the data (`models.assured`). On a
+    grid of step h, any two values to which one ideal w may lead are within 2 sqrt k tau / h + k in L1 norm; discrete
+    Laplace noise of that over e3 makes what is told e3-private given the ideal w. In all e1 + c + e3 = epsilon, with
+    e3 = epsilon / 128.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.bisection import bisect
-from tacit.data.table import BLOCK_ROWS, Table
-from tacit.errors import NotConverged, SettingError
+from tacit.data.table import Table
+from tacit.errors import SettingError
 from tacit.federation.reply import Disclosed, Noised
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise
-from tacit.models.loss import Blocks, Loss
-from tacit.models.problem import Problem, Solution
-from tacit.models.residual import residuals
+from tacit.models.assured import FitBounds, assured_fit
+from tacit.models.loss import Loss
+from tacit.models.problem import Problem
 from tacit.models.solver import fit
 from tacit.privacy.event import Approximate, Event, NotPrivate
 from tacit.privacy.gaussian import gaussian_delta
@@ -61,11 +62,9 @@ from tacit.privacy.noise.spherical import share_error, spherical_laplace_share
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]
-FineFloats = npt.NDArray[np.longdouble]
 
 _DITHER_SHARE = 1 / 128  # of epsilon, for what rounding and the solver may tell
 _RARE = 100 * math.log(2)  # the noise is longer than its bound with probability 2^-100, whatever the data
-_FINE = float(np.finfo(np.longdouble).eps)  # twice the unit roundoff of the finest floats that there are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,17 +203,26 @@ class Plan:
         b = self.noise_bound
         return (b + math.sqrt(b**2 + 2 * self.l2 * n_records * math.log(self.cohort.n_classes))) / self.l2
 
-    def gradient_error(self, n_records: int) -> float:
-        """How far, in L2 norm, `fine_gradient` may be off at a model no longer than twice the longest minimiser.
+    def bounds(self, n_records: int) -> FitBounds:
+        """What is public about the fit of a party with so many records."""
+        return FitBounds(
+            loss=self.loss,
+            l2=self.l2,
+            weight=n_records,
+            n_rows=n_records,
+            radius=self.cohort.row_norm,
+            norm_bound=self.norm_bound(n_records),
+            linear_bound=self.noise_bound,
+        )
 
-        A sum of m products errs by at most gamma_m times that of the absolute ones (Higham 2002, section 3.1): a score
-        by gamma_(width + 2) ||theta|| R, hence a probability by that relative to itself, and the sum of all records'
-        gradients by gamma_m times the sum of their norms.
-        """
-        R, C, length = self.cohort.row_norm, self.cohort.n_classes, 2 * self.norm_bound(n_records)
-        of_record = 8 * (self.loss.width + 4) * (1 + R * length) + 4 * C + 32
-        of_sum = BLOCK_ROWS + n_records / BLOCK_ROWS + 2
-        return _FINE * (2 * n_records * R * (of_record + of_sum) + 8 * (self.l2 * length + self.noise_bound))
+    def check(self) -> None:
+        """Refuse a penalty with which a fit could fail on some records: a `SettingError` from public numbers alone."""
+        if self.promise.not_private is None:
+            self.bounds(self.cohort.n_largest).check(self.slack(self.cohort.n_largest))
+
+    def slack(self, n_records: int) -> float:
+        """How far the computed model may be from the minimum under the computed noise: the rest of tau."""
+        return self.tolerance(n_records) - self.noise_error / self.l2
 
     def tolerance(self, n_records: int) -> float:
         """tau, how far the computed model may be from the ideal one.
@@ -224,9 +232,7 @@ class Plan:
         """
         steepest = self.l2 + n_records * self.loss.smoothness_bound(self.cohort.row_norm)
         wanted = self.noise_std / steepest / 64 * self.dither_epsilon / (4 * math.sqrt(2 * self.dimension))
-        slack = (self.gradient_error(n_records) + self.noise_error) / self.l2
-        doubles = 8 * steepest * 2.0**-53 * self.norm_bound(n_records) / self.l2  # theta itself is made of doubles
-        return max(wanted, 2 * slack, doubles)
+        return max(wanted, 2 * self.noise_error / self.l2) + self.bounds(n_records).reachable
 
     def problem(self, n_records: int, linear: Floats) -> Problem:
         """A party's fit."""
@@ -239,25 +245,6 @@ class Plan:
             tolerance=1e-10,
             max_passes=1000,  # with hardly any penalty, as in the document, the way out is long
             linear=linear,
-        )
-
-    def certified(self, solution: Solution, blocks: Blocks) -> Floats:
-        """The solution's model, improved until its gradient says that it is within tau of the ideal one.
-
-        Guarantees:
-            ||gradient|| <= Lam tau / 2 as computed, and its error and that of the noise are at most Lam tau / 2.
-        """
-        theta, n, linear = solution.theta, solution.n_records, solution.problem.linear
-        assert linear is not None
-        for _ in range(20):
-            gradient = fine_gradient(blocks, self.loss, theta) + self.l2 * theta.astype(np.longdouble) + linear
-            near = float(np.linalg.norm(gradient.astype(np.float64))) <= 0.49 * self.l2 * self.tolerance(n)
-            if near and float(np.linalg.norm(theta)) <= 2 * self.norm_bound(n):
-                return theta
-            step = np.linalg.solve(solution.curvature, gradient.astype(np.float64).ravel())
-            theta = theta - step.reshape(theta.shape)
-        raise NotConverged(
-            f"no model is certified to within {self.tolerance(n):.3g} of the minimum; choose a larger l2"
         )
 
     def on_grid(self, theta: Floats, n_records: int, *, rng: Rng) -> Floats:
@@ -279,23 +266,13 @@ def perturbed_model(table: Table, plan: Plan, *, rng: Rng) -> Noised | Disclosed
     """Fit this party's classifier with a random linear term in its objective."""
     n = table.n_records
     # 1. b, by Algorithm 2, line 6. 2. w = argmin L(w) + (Lam/2) ||w||^2 + b.w, line 9. 3. Tell w, on a grid.
-    solution = fit(table.blocks, problem=plan.problem(n, plan.draw(rng=rng)))
+    problem = plan.problem(n, plan.draw(rng=rng))
     event = plan.event()
     if isinstance(event, NotPrivate):
-        told = {"theta": solution.theta}
+        told = {"theta": fit(table.blocks, problem=problem).theta}
         return Disclosed(told, event.why) if plan.promise.is_exact else Noised(told, event)
-    return Noised({"theta": plan.on_grid(plan.certified(solution, table.blocks), n, rng=rng)}, event)
-
-
-def fine_gradient(blocks: Blocks, loss: Loss, theta: Floats) -> FineFloats:
-    """The sum of the records' gradients in the finest floats that there are; its error is bounded in `Plan`."""
-    W = np.atleast_2d(theta).astype(np.longdouble)
-    total = np.zeros(W.shape, dtype=np.longdouble)
-    for X, y in blocks():
-        rows = np.column_stack([X, np.full(len(X), loss.constant)]) if loss.constant else X
-        fine = rows.astype(np.longdouble)
-        total += residuals(fine @ W.T, y).T @ fine
-    return total.reshape(theta.shape)
+    theta = assured_fit(table.blocks, problem=problem, bounds=plan.bounds(n), distance=plan.slack(n))
+    return Noised({"theta": plan.on_grid(theta, n, rng=rng)}, event)
 
 
 def event_of(promise: Promise) -> Event:

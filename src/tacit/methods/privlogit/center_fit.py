@@ -94,15 +94,11 @@ class CenterFit(SecureFit):
 
     def peak_here(self) -> Peak:
         """The same from the inverse that the center keeps."""
-        contrast = self.contrast()
         step = self._multiplied().ravel() * self._step_unit
-        # Rows of the contrast are brought to a length of at most 1: what is opened must fit the fixed point.
-        norms = np.linalg.norm(contrast, axis=1)
-        lengths = np.where(norms > 0, np.exp2(np.ceil(np.log2(np.where(norms > 0, norms, 1.0)))), 0.0)
-        rows = contrast / np.where(norms > 0, lengths, 1.0)[:, None]
-        diagonal = self.channel.compute("variances", contrast=rows)["diagonal"]
+        diagonal = self.channel.compute("variances", contrast=self.scaling.declared_contrast)["diagonal"]
+        variances = diagonal * self.scaling.row_lengths**2
         # The center's inverse is that of c times the mean curvature.
-        return Peak(step=step, variances=diagonal * lengths**2 * 2.0**-self.scaling.trace_bits / self.n)
+        return Peak(step=step, variances=variances * 2.0**-self.scaling.trace_bits / self.n)
 
     def close(self) -> None:
         """Let the center drop what it keeps for this fit."""

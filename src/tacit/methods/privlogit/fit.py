@@ -18,7 +18,7 @@ from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
 from tacit.methods.exact_fit import PENALISED_ERRORS
 from tacit.methods.method import Learned
-from tacit.methods.privlogit.statistic import LARGEST_MOMENT, Point, Questions
+from tacit.methods.privlogit.statistic import LARGEST_MOMENT, MOMENTS_OPENED, Point, Questions
 from tacit.methods.privlogit.unit import Plan, Units
 from tacit.models.inference import Inference, wald
 from tacit.models.parameter import coefficients
@@ -38,7 +38,7 @@ _FLOOR = 2.0**-40  # of a column's variance, relative to its mean square: below 
 
 def moments_asked(questions: Questions, plan: Plan) -> tuple[Ask, ...]:
     """The first stage of a run: moments, if some column has no declared bounds."""
-    return (Ask(step=questions.moments),) if len(plan.unbounded) else ()
+    return (Ask(step=questions.moments, event=MOMENTS_OPENED),) if len(plan.unbounded) else ()
 
 
 def choose_units(channel: Channel, questions: Questions, plan: Plan) -> Units | None:
@@ -109,18 +109,6 @@ class SecureFit(ABC):
         """That of the records alone, opened."""
         return -float(from_digits(self.channel.sum(self.questions.loss, self.at(point)))[0])
 
-    def contrast(self) -> Floats:
-        """The matrix that turns parameters into coefficients in original units, class by class."""
-        original = self.channel.schema.original_units()
-        if not self.plan.fit_intercept:
-            original = original[:, :-1]
-        one = original @ self.scaling.matrix
-        if len(self.shape) == 1:
-            return one
-        C = self.shape[0]
-        # Only differences between classes are determined: the table tells the parameters that sum to zero over them.
-        return np.kron(np.eye(C) - 1 / C, one)
-
     def close(self) -> None:  # noqa: B027 - there may be nothing to let go of
         """Let go of what is kept for this fit."""
 
@@ -170,7 +158,7 @@ def _inference(fit: SecureFit, phi: Floats, peak: Peak) -> Inference:
         covariance = np.full((len(peak.variances), len(peak.variances)), np.nan)
         np.fill_diagonal(covariance, peak.variances)
     return wald(
-        fit.contrast() @ phi,
+        fit.scaling.contrast @ phi,
         covariance,
         n_parameters=(fit.problem.n_classes - 1) * fit.problem.loss.width,
         log_likelihood=fit.log_likelihood(phi),

@@ -8,8 +8,9 @@ Travels   coordinator -> party: the units of columns without declared bounds, an
           Party -> center, in sealed envelopes: once, its part of the curvature's bound X'X/4; in each round, its
           gradient and likelihood at that point; at the end, its curvature at the optimum. Center -> coordinator: what
           is listed as revealed.
-          protocol="local": center -> party, the encrypted inverse; party -> node 1, in place of the gradient, its
-          product with it, re-randomised; node 1 -> node 0, the masked sum of these
+          protocol="local": center -> party, the encrypted inverse, signed by nodes 0 and 1 for this run; party ->
+          node 1, in place of the gradient, its product with it, re-randomised; node 1 -> node 0, the masked sum of
+          these
 Revealed  to the coordinator, and so to everybody it tells: the step B^-1 g at every accepted point, hence every
           iterate; one bit for each accelerated point, whether its likelihood is at least the accepted one's; the
           number of rounds; at the end a Newton step, the standard errors and the log-likelihood; for columns without
@@ -51,7 +52,7 @@ from tacit.methods.cohort import Cohort
 from tacit.methods.method import Learned, Method
 from tacit.methods.privlogit.center_fit import CenterFit, LocalFit
 from tacit.methods.privlogit.fit import MOST_PARAMETERS, Peak, SecureFit, choose_units, learned_from_peak, moments_asked
-from tacit.methods.privlogit.statistic import STEPS_OPENED, SUMS_OPENED, register_questions
+from tacit.methods.privlogit.statistic import LOSS_OPENED, STEPS_OPENED, SUMS_OPENED, register_questions
 from tacit.methods.privlogit.sum_fit import SumFit
 from tacit.methods.privlogit.unit import Plan
 from tacit.methods.public_model import linear_model
@@ -131,10 +132,13 @@ class PrivLogit(Method):
             bound, curvature = QUESTIONS.bound, QUESTIONS.curvature
             point = QUESTIONS.product if self.protocol == "local" else QUESTIONS.point
         n_points = self._most_rounds + (0 if self.start is None else 2)
-        ascent = (*moments_asked(QUESTIONS, plan), Ask(step=bound), Ask(step=point, times=n_points))
+        opened = self.event()
+        sums = (Ask(step=bound, event=opened), Ask(step=point, times=n_points, event=opened))
+        ascent = (*moments_asked(QUESTIONS, plan), *sums)
         if not self._with_errors(plan):
             return ascent
-        return (*ascent, Ask(step=curvature, times=_MOST_PEAKS), Ask(step=QUESTIONS.loss))
+        peaks = Ask(step=curvature, times=_MOST_PEAKS, event=opened)
+        return (*ascent, peaks, Ask(step=QUESTIONS.loss, event=LOSS_OPENED))
 
     @property
     def _most_rounds(self) -> int:

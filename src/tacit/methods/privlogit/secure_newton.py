@@ -33,7 +33,7 @@ from tacit.methods.cohort import Cohort
 from tacit.methods.method import Learned, Method
 from tacit.methods.privlogit.center_fit import CenterFit
 from tacit.methods.privlogit.fit import choose_units, learned_from_peak, moments_asked
-from tacit.methods.privlogit.statistic import STEPS_OPENED, register_questions
+from tacit.methods.privlogit.statistic import LOSS_OPENED, STEPS_OPENED, register_questions
 from tacit.methods.privlogit.unit import Plan
 from tacit.methods.setting import check_l2, check_whole
 from tacit.models.diagnosis import explain_separable
@@ -75,8 +75,8 @@ class SecureNewton(Method):
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """Moments, if they are needed; points with their curvature; the likelihood at the optimum."""
-        points = Ask(step=QUESTIONS.curvature, times=self.max_rounds)
-        return (*moments_asked(QUESTIONS, plan), points, Ask(step=QUESTIONS.loss))
+        points = Ask(step=QUESTIONS.curvature, times=self.max_rounds, event=STEPS_OPENED)
+        return (*moments_asked(QUESTIONS, plan), points, Ask(step=QUESTIONS.loss, event=LOSS_OPENED))
 
     def _check_settings(self) -> None:
         check_l2(self.l2, zero=True)

@@ -6,13 +6,16 @@ the moments. What exceeds that, because a coordinator told other units, is cut o
 penalty is added by the parties in proportion to their records. Units, plan and their proofs are in `unit`.
 
 The exact sums carry no noise, so that every reply says NotPrivate. Nothing is sealed for a sum over fewer than two
-parties, which would be a party's own: such a cohort has no plan.
+parties, which would be a party's own: such a cohort has no plan. With a curvature a party declares which contrasts of
+its inverse may be opened: those of the regression table (`secure.center.program` says why).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +23,8 @@ import numpy.typing as npt
 
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
+from tacit.federation.guard import Seat
+from tacit.federation.message import question_digest
 from tacit.federation.reply import Encrypted, Kept, Sealed
 from tacit.federation.step import Step, step
 from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
@@ -27,8 +32,10 @@ from tacit.models.loss import Labels, Sums
 from tacit.models.problem import Problem
 from tacit.privacy.event import NotPrivate
 from tacit.rand import Rng
+from tacit.secure.bound import Bound, NormBound
 from tacit.secure.center.product import EncryptedInverse
-from tacit.secure.digit import LARGEST, to_digits
+from tacit.secure.center.program import contrasts_digest
+from tacit.secure.digit import DIGIT_BITS, DIGITS, LARGEST, to_digits
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -38,13 +45,14 @@ SUMS_OPENED = NotPrivate(why="opened exactly: the gradients and curvatures of al
 MOMENTS_OPENED = NotPrivate(why="opened exactly: means and variances of the columns without declared bounds")
 LOSS_OPENED = NotPrivate(why="opened exactly: the likelihood of the pooled fit")
 
-OPENED_BITS = 60  # fraction bits of a gradient, and of any sum that is opened
+OPENED_BITS = 60  # fraction bits of a gradient
 KEPT_BITS = 40  # fraction bits of what the center computes with
 LOSS_BITS = 59  # of the mean loss, which is cut off at _LARGEST_LOSS
 LARGEST_MOMENT = LARGEST / 2  # sums of squares are cut off here
 _LARGEST_LOSS = 7.5  # above the ln C of a model that says nothing, for fewer than 1,800 classes: never accepted
 _LARGEST_DIGITS = 2.0**200  # of a likelihood in digits: one that is lower is never accepted
 _LARGEST_WHOLE = 2.0**62
+_MOST_NORM = 2**63 - 1
 
 
 # --- what only the coordinator can know ------------------------------------------------------------------------------
@@ -96,62 +104,79 @@ def _moments(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
             sums[0] += X.sum(axis=0)
             sums[1] += np.einsum("ij,ij->j", X, X)
     chosen = _within(sums[:, plan.unbounded], LARGEST_MOMENT)
-    return Sealed(to_digits(chosen), MOMENTS_OPENED, plan.cohort.n_parties, exact=True)
+    return Sealed(to_digits(chosen), MOMENTS_OPENED, plan.cohort.n_parties, _digit_bound(chosen.size), exact=True)
 
 
 def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
     scaling = plan.scaling(measure.units)
-    share = _fixed(_bound_share(table, scaling), KEPT_BITS - scaling.trace_bits)
-    return Kept({"curvature": share}, STEPS_OPENED, plan.cohort.n_parties)
+    bits = KEPT_BITS - scaling.trace_bits
+    share = _fixed(_bound_share(table, scaling), bits)
+    bounds = {"curvature": _curvature_bound(share, scaling, bits)}
+    return Kept({"curvature": share}, STEPS_OPENED, plan.cohort.n_parties, bounds)
 
 
 def _open_bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Sealed:
-    share = _fixed(_bound_share(table, plan.scaling(measure.units)), OPENED_BITS)
-    return Sealed(share, SUMS_OPENED, plan.cohort.n_parties, exact=True)
+    scaling = plan.scaling(measure.units)
+    share = _fixed(_bound_share(table, scaling), scaling.opened_bits)
+    bound = _curvature_bound(share, scaling, scaling.opened_bits)
+    return Sealed(share, SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
 def _point(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
     gradient, mean = _point_share(table, at.point, at.scaling(plan))
     addends = {"gradient": _fixed(gradient, OPENED_BITS), "likelihood": _cut(mean)}
-    return Kept(addends, STEPS_OPENED, plan.cohort.n_parties)
+    bounds = {name: _whole_bound(addend) for name, addend in addends.items()}
+    return Kept(addends, STEPS_OPENED, plan.cohort.n_parties, bounds)
 
 
-def _product(table: Table, plan: Plan, at: Multiplied, *, rng: Rng) -> Encrypted:
+def _product(table: Table, plan: Plan, at: Multiplied, *, rng: Rng, seat: Seat, bound: Step) -> Encrypted:
+    """The gradient times the encrypted inverse, if the center's nodes signed that for the bound of this very run."""
+    if seat.bond is not None:
+        at.inverse.check(_bound_asked(seat, bound, at.units), seat.bond.nodes)
     gradient, mean = _point_share(table, at.point, at.scaling(plan))
     product = at.inverse.times(_fixed(gradient, OPENED_BITS), rng=rng)
-    return Encrypted(product, {"likelihood": _cut(mean)}, STEPS_OPENED, plan.cohort.n_parties)
+    likelihood = _cut(mean)
+    bounds = {"likelihood": _whole_bound(likelihood)}
+    return Encrypted(product, {"likelihood": likelihood}, STEPS_OPENED, plan.cohort.n_parties, bounds)
 
 
 def _open_point(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
     gradient, mean = _point_share(table, at.point, at.scaling(plan))
-    flat = _flat(_fixed(gradient, OPENED_BITS), to_digits(mean))
-    return Sealed(flat, SUMS_OPENED, plan.cohort.n_parties, exact=True)
+    slope = _fixed(gradient, OPENED_BITS)
+    bound = _whole_bound(slope) + _digit_bound(1)
+    return Sealed(_flat(slope, to_digits(mean)), SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
 def _curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
     scaling = at.scaling(plan)
     curvature, gradient, mean = _curvature_share(table, at.point, scaling)
+    bits = KEPT_BITS - scaling.trace_bits
     addends = {
-        "curvature": _fixed(curvature, KEPT_BITS - scaling.trace_bits),
+        "curvature": _fixed(curvature, bits),
         "gradient": _fixed(gradient, OPENED_BITS),
         "likelihood": _cut(mean),
     }
-    return Kept(addends, STEPS_OPENED, plan.cohort.n_parties)
+    bounds = {name: _whole_bound(addend) for name, addend in addends.items()}
+    bounds["curvature"] = _curvature_bound(addends["curvature"], scaling, bits)
+    declared = contrasts_digest({"contrast": scaling.declared_contrast})
+    return Kept(addends, STEPS_OPENED, plan.cohort.n_parties, bounds, contrasts=declared)
 
 
 def _open_curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
-    curvature, gradient, mean = _curvature_share(table, at.point, at.scaling(plan))
-    flat = _flat(_fixed(curvature, OPENED_BITS), _fixed(gradient, OPENED_BITS), to_digits(mean))
-    return Sealed(flat, SUMS_OPENED, plan.cohort.n_parties, exact=True)
+    scaling = at.scaling(plan)
+    curvature, gradient, mean = _curvature_share(table, at.point, scaling)
+    square, slope = _fixed(curvature, scaling.opened_bits), _fixed(gradient, OPENED_BITS)
+    bound = _curvature_bound(square, scaling, scaling.opened_bits) + _whole_bound(slope) + _digit_bound(1)
+    return Sealed(_flat(square, slope, to_digits(mean)), SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
 def _loss(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
     """The loss alone, without a penalty."""
-    theta = at.scaling(plan).theta(at.point)
     with np.errstate(over="ignore", invalid="ignore"):
+        theta = at.scaling(plan).theta(at.point)
         loss = plan.problem.loss.sums(table.blocks, theta, curvature=False).loss
     digits = to_digits(_within(np.array([loss]), _LARGEST_DIGITS))
-    return Sealed(digits, LOSS_OPENED, plan.cohort.n_parties, exact=True)
+    return Sealed(digits, LOSS_OPENED, plan.cohort.n_parties, _digit_bound(1), exact=True)
 
 
 class Questions(NamedTuple):
@@ -171,20 +196,33 @@ class Questions(NamedTuple):
 def register_questions(method: str) -> Questions:
     """Register the steps for a method; a run keeps to the units with which it begins."""
 
-    def register(name: str, function: Callable[..., Kept | Sealed | Encrypted], values: type) -> Step:
-        return step(f"{method}/{name}", version=2, plan=Plan, values=values, pinned=("units",))(function)
+    def register(
+        name: str, function: Callable[..., Kept | Sealed | Encrypted], values: type, *, seated: bool = False
+    ) -> Step:
+        made = step(f"{method}/{name}", version=2, plan=Plan, values=values, pinned=("units",), seated=seated)
+        return made(function)
 
+    bound = register("bound", _bound, Measure)
     return Questions(
         moments=step(f"{method}/moments", version=2, plan=Plan)(_moments),
-        bound=register("bound", _bound, Measure),
+        bound=bound,
         open_bound=register("open-bound", _open_bound, Measure),
         point=register("point", _point, Point),
-        product=register("product", _product, Multiplied),
+        product=register("product", partial(_product, bound=bound), Multiplied, seated=True),
         open_point=register("open-point", _open_point, Point),
         curvature=register("curvature", _curvature, Point),
         open_curvature=register("open-curvature", _open_curvature, Point),
         loss=register("loss", _loss, Point),
     )
+
+
+def _bound_asked(seat: Seat, bound: Step, units: Units | None) -> str:
+    """The digest of the question about the curvature's bound in this run: what the inverse must have been made of."""
+    asked = replace(
+        seat.question, step=bound.name, version=bound.version, turn=0,
+        values=bound.encode_values(Measure(units=units)),
+    )  # fmt: skip
+    return question_digest(asked.encode())
 
 
 # --- what they are made of -------------------------------------------------------------------------------------------
@@ -200,7 +238,7 @@ def _bound_share(table: Table, scaling: Scaling) -> Floats:
         if k > d:
             gram[d, :d] += X.sum(axis=0)
     if k > d:
-        gram[:d, d], gram[d, d] = gram[d, :d], table.n_records
+        gram[:d, d], gram[d, d] = gram[d, :d], table.n_complete
     curvature: Floats = scaling.plan.ceiling * gram + np.diag(scaling.penalty) * (table.n_records / n)
     return curvature / n
 
@@ -254,6 +292,25 @@ def _cut(likelihood: Floats) -> Ints:
     One part alone that reaches the cut-off puts the sum below every accepted one, so that comparisons stay right.
     """
     return _fixed(np.maximum(likelihood, -_LARGEST_LOSS), LOSS_BITS)
+
+
+def _curvature_bound(share: Ints, scaling: Scaling, bits: int) -> Bound:
+    """A part of a sum of positive matrices has no larger trace than the sum, and no larger norm than its trace.
+
+    Softmax and the directions that change no probability count up to four times, and what is rounded a step an entry.
+    """
+    longest = 2.0 ** (scaling.trace_bits + bits + 2) + math.sqrt(share.size)
+    return (NormBound(size=share.size, norm=math.ceil(min(longest, _LARGEST_WHOLE * math.sqrt(share.size)))),)
+
+
+def _whole_bound(addend: Ints) -> Bound:
+    """No entry is larger than what may be added up."""
+    return (NormBound(size=addend.size, norm=min(math.ceil(_LARGEST_WHOLE * math.sqrt(addend.size)), _MOST_NORM)),)
+
+
+def _digit_bound(count: int) -> Bound:
+    """So many numbers in digits."""
+    return (NormBound(size=count * DIGITS, norm=math.ceil(2.0**DIGIT_BITS * math.sqrt(count * DIGITS))),)
 
 
 def _flat(*arrays: Ints) -> Ints:

@@ -30,7 +30,7 @@ class SumFit(SecureFit):
     def invert_bound(self) -> None:
         """Open the curvature's bound and factor it."""
         opened = self.channel.sum(self.questions.open_bound, Measure(units=self.units))
-        self._bound = np.ldexp(opened.astype(np.float64), -OPENED_BITS)
+        self._bound = np.ldexp(opened.astype(np.float64), -self.scaling.opened_bits)
         try:
             self._factor = cho_factor(self._bound, lower=True)
             singular = np.diag(self._factor[0]).min() ** 2 < _SINGULAR * np.diag(self._bound).max()
@@ -57,12 +57,12 @@ class SumFit(SecureFit):
         opened = self.channel.sum(self.questions.open_curvature, self.at(point))
         size = self.size
         self._take(opened[size * size :], classes_first=True)
-        H = np.ldexp(opened[: size * size].astype(np.float64), -OPENED_BITS).reshape(size, size)
+        H = np.ldexp(opened[: size * size].astype(np.float64), -self.scaling.opened_bits).reshape(size, size)
         try:
             factor = cho_factor(H, lower=True)
         except LinAlgError:
             raise explain_separable(self.problem) from None
-        contrast = self.contrast()
+        contrast = self.scaling.contrast
         covariance = contrast @ cho_solve(factor, contrast.T) / self.n
         return Peak(
             step=cho_solve(factor, self._gradient),

@@ -165,6 +165,32 @@ class Scaling:
         return whole
 
     @cached_property
+    def contrast(self) -> Floats:
+        """The matrix that turns parameters into coefficients in original units, class by class."""
+        original = self.plan.cohort.schema.original_units()
+        one = (original if self.plan.fit_intercept else original[:, :-1]) @ self.matrix
+        C = self.plan.cohort.n_classes
+        # Only differences between classes are determined: the table tells the parameters that sum to zero over them.
+        return one if C == 2 else np.kron(np.eye(C) - 1 / C, one)
+
+    @cached_property
+    def row_lengths(self) -> Floats:
+        """Powers of two, no smaller than the lengths of the contrast's rows; 0 for a row of zeros."""
+        mantissa, exponent = np.frexp(np.sqrt(np.square(self.contrast).sum(axis=1)))
+        return np.where(mantissa > 0, np.ldexp(1.0, exponent - (mantissa == 0.5)), 0.0)
+
+    @cached_property
+    def declared_contrast(self) -> Floats:
+        """The contrast with rows of a length of at most 1, since what is opened must fit the fixed point.
+
+        Coordinator and parties work out the same bytes. An entry is at most a sum of two numbers that are exact in any
+        order, since units are powers of two, times one that is rounded once; and 0 is added, since -0 is written so.
+        """
+        lengths = np.where(self.row_lengths > 0, self.row_lengths, 1.0)
+        declared: Floats = self.contrast / lengths[:, None] + 0.0
+        return declared
+
+    @cached_property
     def trace_bits(self) -> int:
         """The mean curvature's trace, hence its largest eigenvalue 1/c, is at most 2**trace_bits."""
         plan, h = self.plan, self.plan.ceiling
@@ -176,6 +202,11 @@ class Scaling:
         trace = h * (spread + plan.fit_intercept) + penalty + 2 * h * len(plan.unbounded)
         trace = max(trace, h if plan.cohort.n_classes > 2 else 2.0**-20)  # h: directions that change no probability
         return math.ceil(math.log2(trace))
+
+    @property
+    def opened_bits(self) -> int:
+        """Fraction bits of a curvature that is opened: fewer for many columns, so that nodes can check its size."""
+        return 52 - self.trace_bits - max(0, 3 * self.plan.size.bit_length() - 27)
 
 
 def ceiling(n_classes: int) -> float:

@@ -5,7 +5,7 @@ Trust     nobody: each party adds all of its noise itself, before anything leave
           sends nonsense can spoil the model; it learns nothing by it
 Travels   in each round, coordinator -> one party: the weights. Party -> coordinator: which coordinates of its noisy
           gradient are the largest (one bit each), and their signs (one bit for each chosen one)
-Revealed  every upload and all weights, to everybody; the numbers of records n_k, which the parties announce
+Revealed  every upload and all weights, to everybody; no number of records, since records may be added or removed
 Privacy   gaussian: PoissonSampled(q, Gaussian(sigma)) for each time that a party is asked, at most rounds / K rounded
           up, calibrated to (epsilon, delta); one record, add-remove. gumbel: Zcdp(rho) for each. paper: NotPrivate
 Assumes   a norm bound on rows, enforced where a table is encoded (fixed-point arithmetic needs a range). Gradients need
@@ -56,7 +56,7 @@ from tacit.methods.ternary.choice import unpack
 from tacit.methods.ternary.schedule import default_learning_rate, event_of, noise_multiplier, noise_of, sampled_rounds
 from tacit.methods.ternary.statistic import Architecture, NetworkWeights, Plan, ternary_gradient
 from tacit.methods.ternary.upload import Upload
-from tacit.models.ghost import LARGEST_BATCH, Activation
+from tacit.models.ghost import Activation
 from tacit.models.network import LARGEST_WEIGHT, check_hidden
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Event, Repeated
@@ -85,6 +85,8 @@ class TernaryDescent(Method):
         learning_rate: None takes a public rule (`default_learning_rate`).
         mechanism: "gaussian", or "gumbel": the choice itself is private, without sampling.
         compression: "ternary" uploads signs, "none" uploads the noisy numbers.
+        party_records: about how many records a party has, from public knowledge; needed with compression="none". Where
+            records may be added or removed, nobody is told how many a party has.
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
         random_state: a whole number, from which the initial weights follow; they are public.
 
@@ -110,6 +112,7 @@ class TernaryDescent(Method):
         learning_rate: float | None = None,
         mechanism: Literal["gaussian", "gumbel"] = "gaussian",
         compression: Literal["ternary", "none"] = "ternary",
+        party_records: int | None = None,
         calibration: Literal["sound", "paper"] = "sound",
         random_state: int = 0,
     ) -> None:
@@ -125,6 +128,7 @@ class TernaryDescent(Method):
         self.learning_rate = learning_rate
         self.mechanism = mechanism
         self.compression = compression
+        self.party_records = party_records
         self.calibration = calibration
         self.random_state = random_state
 
@@ -168,6 +172,7 @@ class TernaryDescent(Method):
             return Table.from_arrays(np.array(x)[:, None], np.array(y), schema)
 
         settings = {"hidden_layer_sizes": (), "rounds": 1, "batch": 1.0, "clip": 0.05, "compression": "none"}
+        settings |= {"party_records": 1}
         pairs = {
             "a record more": (party((1.0, 1), (1.0, 1)), party((1.0, 1))),
             "a record of another class more": (party((1.0, 1), (-1.0, 0)), party((1.0, 1))),
@@ -203,9 +208,10 @@ class TernaryDescent(Method):
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
-        if self._batch * cohort.n_largest > LARGEST_BATCH / 2:
+        if cohort.n_records == 0 and self.compression == "none" and self.party_records is None:
             raise SettingError(
-                f"batch = {self._batch} of {cohort.n_largest} records makes too large a batch for exact sums; lower it"
+                "party_records = None: with compression = 'none' a step is divided by a party's number of records, "
+                "which nobody is told; declare about how many records a party has, from public knowledge"
             )
         promise, rounds = self.promise.settled(cohort.n_records), self._rounds(cohort.n_parties)
         n_parameters = self._architecture.network(cohort.schema, cohort.radius).n_parameters
@@ -229,7 +235,7 @@ class TernaryDescent(Method):
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """A gradient in each round, from one party in turn."""
-        return (Ask(step=ternary_gradient, times=plan.rounds, each=plan.each),)
+        return (Ask(step=ternary_gradient, times=plan.rounds, each=plan.each, event=plan.event()),)
 
     def _rounds(self, n_parties: int) -> int:
         return (30 if self.mechanism == "gumbel" else 100) * n_parties if self.rounds is None else self.rounds
@@ -252,8 +258,9 @@ class TernaryDescent(Method):
         check_choice("activation", self.activation, ("relu", "tanh"))
         check_choice("mechanism", self.mechanism, ("gaussian", "gumbel"))
         check_choice("compression", self.compression, ("ternary", "none"))
-        if self.rounds is not None:
-            _check_count("rounds", self.rounds, 1)
+        for name in ("rounds", "party_records"):
+            if getattr(self, name) is not None:
+                _check_count(name, getattr(self, name), 1)
         _check_count("random_state", self.random_state, 0)
         _check_share("batch", self.batch, _SMALLEST_BATCH)
         _check_share("top", self.top, 0.0)
@@ -280,7 +287,11 @@ class TernaryDescent(Method):
             if upload.ternary:
                 gradient = upload.coordinate * uploaded
             else:
-                gradient = uploaded if upload.mechanism == "paper" else uploaded / (plan.batch * sizes[party])
+                gradient = (
+                    uploaded
+                    if upload.mechanism == "paper"
+                    else uploaded / (plan.batch * (self.party_records or sizes[party]))
+                )
             weights = weights - rate * (1 - turn / plan.rounds) * gradient  # (3.1), with a rate that falls to 0
             if not np.all(np.abs(weights) <= LARGEST_WEIGHT):
                 raise NotConverged(f"the weights diverge in round {turn + 1}; choose a learning_rate below {rate:g}")

@@ -9,7 +9,8 @@ from tacit.errors import SettingError
 from tacit.methods.cohort import Promise
 from tacit.methods.ternary.upload import Upload
 from tacit.privacy.accounting import epsilon_of
-from tacit.privacy.event import Event, Gaussian, PoissonSampled, Repeated, Zcdp
+from tacit.privacy.event import Event, Gaussian, PoissonSampled, Repeated, Under, Zcdp
+from tacit.privacy.guarantee import RELATIONS
 
 
 def noise_of(promise: Promise, *, mechanism: str, batch: float, rounds: int) -> float:
@@ -28,7 +29,7 @@ def event_of(promise: Promise, *, mechanism: str, batch: float, noise: float) ->
     if (nothing := promise.not_private) is not None:
         return nothing
     if mechanism == "gumbel":
-        return Zcdp(rho=noise)
+        return Under(relations=RELATIONS, event=Zcdp(rho=noise))
     return PoissonSampled(probability=batch, event=Gaussian(noise_multiplier=noise))
 
 

@@ -21,7 +21,7 @@ from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.ternary.schedule import event_of
 from tacit.methods.ternary.upload import Upload
-from tacit.models.ghost import Activation
+from tacit.models.ghost import LARGEST_BATCH, Activation
 from tacit.models.network import LARGEST_WEIGHT, Network, Perceptron, TorchNetwork
 from tacit.privacy.event import Event
 from tacit.rand import Rng
@@ -91,11 +91,17 @@ class Plan:
         if weights.shape != (self.network.n_parameters,) or not (np.abs(weights) <= LARGEST_WEIGHT).all():
             raise PolicyRefusal("the weights of the question do not fit the study's network, or are too large")
 
+    def check_table(self, table: Table) -> None:
+        """Refuse a table that is too large for batches of exact sums."""
+        if self.batch * table.n_records > LARGEST_BATCH / 2:
+            raise PolicyRefusal(f"batch = {self.batch:g} makes too large a batch for exact sums of so many records")
+
 
 @step("ternary-descent/gradient", version=2, plan=Plan, values=NetworkWeights)
 def ternary_gradient(table: Table, plan: Plan, iterate: NetworkWeights, *, rng: Rng) -> Noised:
     """Draw a batch of this party's records and reply with its noisy, compressed gradient at the weights."""
     plan.check_weights(iterate.weights)
+    plan.check_table(table)
     network, upload, exact = plan.network, plan.upload, plan.promise.is_exact
     sums: Any = np.zeros(network.n_parameters, dtype=np.float64 if exact else np.int64)
     n_drawn = 0

@@ -25,7 +25,8 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 from scipy.special import logsumexp
 
-from tacit.models.loss import CHUNK_ROWS, Array, Blocks, Labels, Sums
+from tacit.models.assured import FitBounds, assured_minimum
+from tacit.models.loss import CHUNK_ROWS, Array, Blocks, FineArray, Labels, Loss, Sums
 from tacit.models.problem import Problem, Solution
 from tacit.models.solver import BlockRecords, Extent, minimise
 
@@ -104,16 +105,42 @@ def _tilted(Z: Floats, beta: Floats, ridge: float) -> tuple[float, Floats]:
     return total - math.log(len(Z)) + ridge / 2 * float(beta @ beta), np.exp(scores - total)
 
 
+def discriminator_bounds(n_records: int, n_public: int, l2_mean: float, n_features: int, radius: float) -> FitBounds:
+    """What is public about the fit of a discriminator; its rows and the public ones weigh the same."""
+    return FitBounds(
+        loss=Loss(n_features=n_features, constant=0.0),
+        l2=n_records * l2_mean,
+        weight=2 * n_records,
+        n_rows=n_records + n_public,
+        radius=radius,
+        norm_bound=discriminator_norm_bound(l2_mean),
+    )
+
+
 def discriminate(blocks: Blocks, n_records: int, public: Floats, l2_mean: float, tolerance: float = 1e-9) -> Solution:
     """Fit the discriminator between the rows of the blocks (whose labels are not read) and the public ones.
 
     Guarantees:
         as `solver.fit`; `theta` is within `distance_bound` of the exact discriminator.
     """
-    problem = Problem(
-        n_features=public.shape[1], l2=n_records * l2_mean, intercept="none", tolerance=tolerance
-    )  # the sum form, n times the mean form
+    problem = _discrimination(n_records, public, l2_mean, tolerance)
     return minimise(_Discrimination(blocks, n_records, public, problem), problem=problem)
+
+
+def assured_discriminator(
+    blocks: Blocks, n_records: int, public: Floats, l2_mean: float, *, radius: float, distance: float
+) -> Floats:
+    """The same within `distance` of the exact one, whatever the rows are; no row is longer than `radius`."""
+    tolerance = min(1e-9, 0.1 * distance / max(1.0, discriminator_norm_bound(l2_mean)))
+    problem = _discrimination(n_records, public, l2_mean, tolerance)
+    bounds = discriminator_bounds(n_records, len(public), l2_mean, public.shape[1], radius)
+    records = _Discrimination(blocks, n_records, public, problem)
+    return assured_minimum(records, problem=problem, bounds=bounds, distance=distance)
+
+
+def _discrimination(n_records: int, public: Floats, l2_mean: float, tolerance: float) -> Problem:
+    """In the sum form, n times the mean form."""
+    return Problem(n_features=public.shape[1], l2=n_records * l2_mean, intercept="none", tolerance=tolerance)
 
 
 class _Discrimination:
@@ -124,6 +151,7 @@ class _Discrimination:
         zeros: Labels = np.zeros(len(public), dtype=np.int64)
         self.public = BlockRecords(lambda: [(public, zeros)], problem)
         self.n_records = n_records
+        self.n_public = len(public)
         self.weight = n_records / len(public)
 
     def sums(self, theta: Array) -> Sums:
@@ -139,6 +167,10 @@ class _Discrimination:
             # More than the roundings of either sum and of the weight, even if the public rows are many more.
             n_chunks=own.n_chunks + public.n_chunks + CHUNK_ROWS + 4,
         )
+
+    def fine_gradient(self, theta: Array) -> FineArray:
+        public = self.public.fine_gradient(theta)
+        return self.own.fine_gradient(theta) + np.longdouble(self.n_records) / self.n_public * public
 
     def extent(self) -> Extent:
         own, public = self.own.extent(), self.public.extent()

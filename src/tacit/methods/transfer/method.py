@@ -209,11 +209,13 @@ class HypothesisTransfer(Method):
             plan = replace(plan, weights_l2=float(self.weights_l2))
         elif not promise.is_paper:
             plan = replace(plan, weights_l2=balanced_l2(promise, n_rows, cohort.radius, cohort.n_features))
+        if self.strategy not in _ALONE:
+            plan.check()
         return plan
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """One release of each source, if the strategy asks them."""
-        return () if self.strategy in _ALONE else (Ask(step=release),)
+        return () if self.strategy in _ALONE else (Ask(step=release, event=plan.promise.event()),)
 
     def _check_settings(self) -> None:
         self.promise.check()
@@ -333,7 +335,7 @@ class HypothesisTransfer(Method):
 
     # --- what is told --------------------------------------------------------------------------------------------
 
-    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int], seconds: float) -> RunFacts:
+    def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         """The facts without the rows: a report or a model's file must not hold the target's records."""
         facts = super()._facts(run, learned, sizes, seconds)
         kept = {name: value for name, value in facts.settings.items() if name not in _DATA or isinstance(value, str)}

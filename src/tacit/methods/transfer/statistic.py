@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.table import Table
-from tacit.errors import NotConverged, PolicyRefusal
+from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Noised
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.transfer import importance
+from tacit.models.assured import FitBounds, assured_fit
 from tacit.models.loss import Array, Blocks, Labels, Loss
 from tacit.models.problem import Problem
 from tacit.models.sensitivity import minimiser_norm_bound, minimiser_sensitivity
@@ -29,6 +30,7 @@ from tacit.rand import Rng
 Floats = npt.NDArray[np.float64]
 
 _SLACK = 1e-3  # the solver's distance from an optimum, as a share of the optimum's sensitivity
+_MOST_PUBLIC = 2**24  # rows that a question may bring
 _ORTHONORMAL = 1e-9  # how far public directions may be from orthonormal
 
 
@@ -83,6 +85,30 @@ class Plan:
             tolerance=min(1e-9, 0.1 * _SLACK * self.model_moves(n_labelled) / max(1.0, self.norm_bound)),
         )
 
+    def bounds(self, n_labelled: int) -> FitBounds:
+        """What is public about that fit."""
+        return FitBounds(
+            loss=self.loss,
+            l2=n_labelled * self.l2_mean,
+            weight=n_labelled,
+            n_rows=2 * self.cohort.n_largest,
+            radius=self.cohort.row_norm,
+            norm_bound=self.norm_bound,
+        )
+
+    def check(self) -> None:
+        """Refuse penalties with which a fit could fail on some records: a `SettingError` from public numbers alone."""
+        if self.promise.not_private is not None:
+            return
+        n_labelled, n_rows = self.halves(self.cohort.n_largest)
+        self.bounds(n_labelled).check(_SLACK * self.model_moves(n_labelled))
+        if self.weights == "discriminator":
+            moves = self.weights_move(n_rows, nonnegative=True)
+            bounds = importance.discriminator_bounds(
+                n_rows, _MOST_PUBLIC, self.weights_l2, self.cohort.n_features, self.cohort.radius
+            )
+            bounds.check(_SLACK * moves)
+
     @property
     def norm_bound(self) -> float:
         """No exact model is longer."""
@@ -128,12 +154,18 @@ class Plan:
         rows = reference.rows
         if rows is None or rows.ndim != 2 or rows.shape[1] != self.cohort.n_features or not len(rows):
             raise PolicyRefusal("the public rows or directions of the question do not fit the study's columns")
-        if not np.isfinite(rows).all():
-            raise PolicyRefusal("the public rows or directions of the question are not finite")
+        if not (np.abs(rows) <= self._longest_public).all():  # before they are squared
+            raise PolicyRefusal("the public rows or directions of the question are not finite, or too long")
+        if len(rows) > _MOST_PUBLIC or float(np.linalg.norm(rows, axis=1).max()) > self._longest_public:
+            raise PolicyRefusal("the public rows or directions of the question are too many, or too long")
         if self.weights == "tilt" and not _are_orthonormal(rows):
             raise PolicyRefusal("the directions of the question are not orthonormal: a mean could move further")
         if reference.nonnegative and (self.promise.is_paper or (self.weights != "tilt" and (rows < 0).any())):
             raise PolicyRefusal("the question calls public rows not negative, and they are, or the study does not ask")
+
+    @property
+    def _longest_public(self) -> float:
+        return 2.0 if self.weights == "tilt" else self.cohort.radius * (1 + 1e-12)
 
     def _grid(self, dimension: int, sensitivity: float, value_bound: float) -> NoiseGrid:
         total = VectorSum(dimension=dimension, sensitivity=sensitivity, value_bound=value_bound)
@@ -192,9 +224,12 @@ def release(table: Table, plan: Plan, reference: Reference, *, rng: Rng) -> Nois
 
 def private_model(plan: Plan, blocks: Blocks, n_labelled: int) -> Floats:
     """The model of a source's labelled half: exact to within the slack, not noised yet."""
-    solution = fit(blocks, problem=plan.problem(n_labelled))
-    _check_certified(solution.distance_bound, plan.model_moves(n_labelled), "l2")
-    return solution.theta
+    problem = plan.problem(n_labelled)
+    if plan.promise.not_private is not None:
+        return fit(blocks, problem=problem).theta
+    return assured_fit(
+        blocks, problem=problem, bounds=plan.bounds(n_labelled), distance=_SLACK * plan.model_moves(n_labelled)
+    )
 
 
 def describe(plan: Plan, blocks: Blocks, n_rows: int, reference: Reference) -> Floats:
@@ -202,12 +237,13 @@ def describe(plan: Plan, blocks: Blocks, n_rows: int, reference: Reference) -> F
     public = known_rows(reference)
     if plan.weights == "tilt":
         return importance.mean_along(blocks, public, n_rows)
+    if plan.promise.not_private is not None:
+        return importance.discriminate(blocks, n_rows, public, plan.weights_l2).theta
     moves = plan.weights_move(n_rows, nonnegative=reference.nonnegative)
-    longest = max(1.0, importance.discriminator_norm_bound(plan.weights_l2))
-    tolerance = min(1e-9, 0.1 * _SLACK * moves / longest)
-    solution = importance.discriminate(blocks, n_rows, public, plan.weights_l2, tolerance)
-    _check_certified(solution.distance_bound, moves, "weights_l2")
-    return solution.theta
+    radius = plan.cohort.radius
+    return importance.assured_discriminator(
+        blocks, n_rows, public, plan.weights_l2, radius=radius, distance=_SLACK * moves
+    )
 
 
 def part(table: Table, member: npt.NDArray[np.bool_], *, nonnegative: bool = False) -> Blocks:
@@ -222,8 +258,3 @@ def part(table: Table, member: npt.NDArray[np.bool_], *, nonnegative: bool = Fal
             yield (np.maximum(rows, 0.0) if nonnegative else rows), y[chosen]
 
     return blocks
-
-
-def _check_certified(distance_bound: float, moves: float, setting: str) -> None:
-    if not distance_bound <= _SLACK * moves:
-        raise NotConverged(f"a local fit is not certified to within {_SLACK * moves:.3g}; choose a larger {setting}")

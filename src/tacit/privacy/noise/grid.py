@@ -31,12 +31,14 @@ from tacit.privacy.accounting import rho_for
 from tacit.privacy.event import DiscreteGaussian, Event, NotPrivate, Pure
 from tacit.privacy.guarantee import check_epsilon
 from tacit.privacy.noise.discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace
+from tacit.privacy.noise.norm import gaussian_norm, laplace_norm, spherical_norm
 from tacit.privacy.noise.spherical import noise_bound, share_error, spherical_laplace_shares
 from tacit.rand import Rng
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_FINE, _CHECKED = 2.0**50, 2.0**57  # of a sum without noise; of its norm times the number of coordinates
 _HALF_RANGE = 2.0**61  # for the values and their main noise; as much again is left for dither and tails
 _DITHER_SHARE = 1 / 128  # of epsilon, for what rounding and floats may tell
 _DITHERING = 70  # honest parties expected to add a dither, if there are as many: exp(-70) < 2**-100
@@ -52,6 +54,7 @@ class VectorSum:
     n_parties: int = 1
     colluders: int = 0  # how many parties may pool what they know
     quorum: int | None = None  # how many parties are in the sum at least; None: all
+    norm_bound: float | None = None  # no party's vector is longer in L2 norm; None: what value_bound implies
 
     def __post_init__(self) -> None:
         """Refuse what no grid could honour."""
@@ -67,6 +70,11 @@ class VectorSum:
             raise SettingError(
                 f"colluders = {self.colluders} of the {self.least} parties in a sum: at least one party must be honest"
             )
+
+    @property
+    def longest(self) -> float:
+        """No party's vector is longer."""
+        return min(math.sqrt(self.dimension) * self.value_bound, self.norm_bound or math.inf)
 
     @property
     def least(self) -> int:
@@ -94,6 +102,17 @@ class NoiseGrid(ABC):
     @abstractmethod
     def noise_std(self) -> float:
         """The standard deviation of each coordinate of the opened sum, in data units, if every party adds its share."""
+
+    @property
+    def norm_bound(self) -> int:
+        """No party's integers are longer, noise included, but for a chance below 2**-44."""
+        rounding = 0.5 * math.sqrt(self.total.dimension)
+        return math.ceil((self.total.longest / self.step + rounding + self._noise_norm) * (1 + 2.0**-30)) + 1
+
+    @property
+    def _noise_norm(self) -> float:
+        """How long a party's noise is at most, in steps, but for a chance below 2**-44; there may be none."""
+        return 0.0
 
     @abstractmethod
     def event(self) -> Event:
@@ -126,12 +145,13 @@ class NoiseGrid(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactGrid(NoiseGrid):
-    """No noise: rounding to the finest grid on which the sum fits."""
+    """No noise: rounding to a grid as fine as floats are, if an addend's bound can then still be checked."""
 
     @cached_property
     def step(self) -> float:
-        """As fine as the sum allows: at most 2**-60 of the largest sum."""
-        return _power_of_two_above(self.total.n_parties * self.total.value_bound / _HALF_RANGE)
+        """About 2**-50 of the largest sum; coarser in many dimensions, for `secure.bound` to be exact."""
+        t = self.total
+        return _power_of_two_above(max(t.n_parties * t.value_bound / _FINE, t.dimension * t.longest / _CHECKED))
 
     @property
     def noise_std(self) -> float:
@@ -218,6 +238,11 @@ class SphericalGrid(NoiseGrid):
         return integers
 
     @property
+    def _noise_norm(self) -> float:
+        d, honest = self.total.dimension, self.total.honest
+        return spherical_norm(self.noise_scale / self.step, d, honest) + laplace_norm(self.dither_scale, d)
+
+    @property
     def _share_std(self) -> float:
         """E ||X||**2 = d (d+1) s**2 for the sum of `honest` shares."""
         t = self.total
@@ -289,6 +314,10 @@ class GaussianGrid(NoiseGrid):
     def event(self) -> DiscreteGaussian:
         """That of rho, which the honest parties' noise keeps with rounding and the adding up of shares included."""
         return concentrated_event(self.rho)
+
+    @property
+    def _noise_norm(self) -> float:
+        return gaussian_norm(self.share_parameter, self.total.dimension)
 
     @property
     def _kept_rho(self) -> float:

@@ -34,25 +34,35 @@ def together(
     Raises:
         TacitError: as `prepare`; the other nodes, who would wait, are told first.
         OthersRefused: if another node is not about to do the same.
-        EngineFailed: if the others cannot be reached.
+        EngineFailed: if the others cannot be reached, or something came in their name that they did not sign.
     """
     try:
-        try:
-            prepared, what, shares = prepare(engine)
-        except TacitError:
-            engine.refuse()
-            raise
-        agreed = engine.agree(what, shares)
+        prepared, what, shares = prepare(engine)
     except TacitError:
+        with _reaching(index):
+            engine.refuse()
         raise
     except Exception as error:
-        raise EngineFailed(f"node {index} cannot reach the others: {type(error).__name__}") from error
+        raise EngineFailed(f"node {index} cannot prepare: {type(error).__name__}") from error
+    with _reaching(index):
+        agreed = engine.agree(what, shares)
     if not agreed:
         raise OthersRefused(
             "nothing was computed: a party's shares do not fit each other, a node refused, or the nodes were asked "
             "different things"
         )
     return engine, prepared
+
+
+@contextlib.contextmanager
+def _reaching(index: int) -> Iterator[None]:
+    """Whatever goes wrong between nodes leaves them out of step."""
+    try:
+        yield
+    except TacitError as error:
+        raise EngineFailed(f"node {index}: {error}") from error
+    except Exception as error:
+        raise EngineFailed(f"node {index} cannot reach the others: {type(error).__name__}") from error
 
 
 @contextlib.contextmanager

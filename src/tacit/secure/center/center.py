@@ -1,14 +1,19 @@
 """The center: nodes that add up, and compute with, what none of them can read.
 
 Parties   the center's three nodes; the coordinator relays envelopes to them and their shares of results back
-Trust     honest but curious nodes of which no two collude; then nobody learns any party's addend
-Travels   party -> node p: an envelope with the pair (s_p, s_{p+1}); node p -> coordinator: its shares of an opened sum,
-          or of what a program opens; node -> node, while a program runs: messages of the engine, over mutual TLS
+Trust     no two nodes collude; then nobody learns any party's addend. A node that lies about an opened sum is
+          noticed; programs count on honest but curious nodes. No node conspires with a party that spoils a sum
+Travels   party -> node p: an envelope with the pair (s_p, s_{p+1}) and a proof that the addend is short; node -> node,
+          in boxes through the coordinator: their shares of the proofs' checks; node p -> coordinator: its shares of an
+          opened sum, or of what a program opens; node -> node, while a program runs: messages of the engine,
+          in a tunnel that lets in exactly the other two nodes
 Revealed  an opened sum, to the coordinator; of a kept sum, what the table of programs opens and nothing else; who took
-          part, to everybody
+          part, and whose proof fails, to everybody
 Privacy   none of its own: the addends carry the noise, and the event of what is opened
-Assumes   every addend is within the grid's declared bounds; joining notices a number that leaves 64 bits
-Cost      one message from each party to each node, one back; additions modulo 2^128. An inverse is 28 secure products
+Assumes   nothing of addends: every party states the bound that follows from the plan, and proves that it keeps it
+          (`secure.proof`). In a simulation nobody proves anything: whoever runs it has all the data
+Cost      one message from each party to each node; two to each node and back. Additions modulo 2^128, and for each
+          party a proof of some 450 numbers. An inverse is 28 secure products
           of matrices, a step one product of a matrix and a vector
 Paper     replicated secret sharing as in Araki et al. 2016 and ABY3 (Mohassel and Rindal 2018)
 
@@ -28,9 +33,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tacit import wire
-from tacit.errors import CenterError, WireError
+from tacit.errors import AddendRefused, CenterError, WireError
 from tacit.record import encode_record, from_value
 from tacit.secure.center.message import (
+    Boxes,
+    Check,
     Compute,
     Encrypt,
     Forget,
@@ -44,7 +51,9 @@ from tacit.secure.center.message import (
     Sum,
 )  # fmt: skip
 from tacit.secure.center.product import ADDS, DECRYPTS, EncryptedInverse, Form, ProductTerms
-from tacit.secure.share import Floats, Ints, Shared, join_all, join_real
+from tacit.secure.envelope import OPEN
+from tacit.secure.ring import Floats, Ints
+from tacit.secure.share import Shared, join_all, join_real
 from tacit.wire import Value
 
 Envelopes = Mapping[str, Sequence[bytes]]  # party -> one envelope for each node
@@ -113,23 +122,30 @@ class MessageCenter(ABC):
         """The sum over the parties of what they sealed for `context`.
 
         Raises:
+            AddendRefused: naming parties whose addends are not what they declare; nothing was opened.
             CenterError: if a node refuses, if the nodes disagree, or if the sum leaves 64 bits.
         """
-        sum_group = self._sum_group(context)
-        requests = [Sum(context=context, envelopes=own, sum_group=sum_group) for own in self._sorted(envelopes)]
+        sum_group, sealed = self._sum_group(context), self._sorted(envelopes)
+        boxes = self._check(context, OPEN, sealed, sum_group)
+        requests = [
+            Sum(context=context, envelopes=own, sum_group=sum_group, boxes=told)
+            for own, told in zip(sealed, boxes, strict=True)
+        ]
         return join_all([from_value(PartialSum, reply).words for reply in self._ask(requests)])
 
     def keep(self, run: str, name: str, context: str, envelopes: Envelopes, shape: tuple[int, ...]) -> None:
         """Leave the sum over the parties with the nodes, unopened, as `name` of the run.
 
         Raises:
+            AddendRefused: naming parties whose addends are not what they declare; nothing was kept.
             CenterError: if a party sealed its part for something else than `name`, or a node refuses otherwise.
         """
-        sum_group = self._sum_group(context)
+        sum_group, sealed = self._sum_group(context), self._sorted(envelopes)
+        boxes = self._check(context, name, sealed, sum_group)
         self._ask(
             [
-                Keep(run=run, name=name, context=context, envelopes=own, sum_group=sum_group, shape=shape)
-                for own in self._sorted(envelopes)
+                Keep(run=run, name=name, context=context, envelopes=own, sum_group=sum_group, boxes=told, shape=shape)
+                for own, told in zip(sealed, boxes, strict=True)
             ]
         )
 
@@ -150,8 +166,13 @@ class MessageCenter(ABC):
         """
         replies = self._ask([Encrypt(run=run, n_parties=n_parties)] * len(self.keys))
         parts = from_value(InverseParts, {**replies[DECRYPTS], **replies[ADDS]})
-        terms = ProductTerms(n_features=parts.n_features, n_parties=n_parties)
-        return EncryptedInverse(key=parts.key, matrix=parts.matrix, terms=terms)
+        return EncryptedInverse(
+            key=parts.key,
+            matrix=parts.matrix,
+            terms=ProductTerms(n_features=parts.n_features, n_parties=n_parties),
+            key_signature=parts.key_signature,
+            matrix_signature=parts.matrix_signature,
+        )
 
     def open_product(self, run: str, context: str, envelopes: Mapping[str, bytes], form: Form) -> Floats:
         """The sum of the parties' products with the encrypted inverse, of shape (d, n_vectors).
@@ -169,6 +190,25 @@ class MessageCenter(ABC):
     def forget(self, run: str) -> None:
         """Let the nodes drop all that the run keeps."""
         self._ask([Forget(run=run)] * len(self.keys))
+
+    def _check(
+        self, context: str, use: str, sealed: Sequence[Mapping[str, bytes]], sum_group: tuple[str, ...] | None
+    ) -> list[Mapping[str, bytes]]:
+        """What the other nodes tell each node of the parties' proofs; nothing where nobody signs."""
+        if sum_group is None:
+            return [{} for _ in self.keys]
+        replies = self._ask(
+            [Check(context=context, use=use, envelopes=own, sum_group=sum_group, nodes=self.keys) for own in sealed]
+        )
+        told = [from_value(Boxes, reply).boxes for reply in replies]
+        return [
+            {
+                sender.hex(): boxes[key.hex()]
+                for sender, boxes in zip(self.keys, told, strict=True)
+                if key.hex() in boxes
+            }
+            for key in self.keys
+        ]
 
     def _invert(self, run: str, public: Mapping[str, Value]) -> dict[str, Floats]:
         opened = self._run(run, "invert", public)
@@ -191,16 +231,21 @@ class MessageCenter(ABC):
     def _ask(self, requests: Sequence[Request]) -> list[Mapping[str, Value]]:
         answers: list[Mapping[str, Value]] = []
         refusals: dict[str, str] = {}
+        misfits: dict[str, str] = {}
         for index, message in enumerate(self.exchange([encode_record(request) for request in requests])):
             match wire.decode(message):
                 case {"done": dict(answer)}:
                     answers.append(answer)
+                case {"misfits": dict(named)}:
+                    misfits |= {str(party): str(why) for party, why in named.items() if party not in misfits}
                 case {"refused": str(why)}:
                     refusals.setdefault("refused", why)
                 case {"broken": str(why)} | {"followed": str(why)}:
                     refusals.setdefault("followed", why)
                 case _:
                     raise WireError(f"node {index} of the center gave an answer that is none of a node's")
+        if misfits:
+            raise AddendRefused(misfits)
         if refusals:  # the reason of who would not, before that of who could then not go on
             raise CenterError(refusals.get("refused") or refusals["followed"])
         return answers

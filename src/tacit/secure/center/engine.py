@@ -2,6 +2,9 @@
 
 Three nodes compute with ABY3 (Mohassel and Rindal 2018), over 128 bits with 40 fraction bits. SPU and jax are imported
 when an engine is made, so that whoever only seals or adds needs neither.
+
+Engines speak through sockets in a folder that only the node's account may enter; between machines a `tunnel` stands
+behind them. The library's own TLS is not used: its server takes plain text beside it and cannot tell its peers apart.
 """
 
 from __future__ import annotations
@@ -22,35 +25,31 @@ import numpy as np
 
 from tacit.errors import CenterError, SettingError
 from tacit.secure.center import layout
+from tacit.secure.center.conversation import Conversation, NodeKeys
+from tacit.secure.center.frame import MAX_FRAME
 from tacit.secure.center.program import Program
-from tacit.secure.share import FRACTION_BITS, N_NODES, Floats, Shared
+from tacit.secure.ring import Floats
+from tacit.secure.share import FRACTION_BITS, N_NODES, Shared
 
 VERSION = "0.9.5"  # of SPU: the layout of shares is held to it
 
 _RECEIVE_SECONDS = 600  # a peer may be compiling, or on a slow machine; a dead one is noticed by its closed pipe
 _CONNECT_INTERVAL_MS = 100
-_UNFIT = "not with me"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineLink:
-    """How a node reaches the others, with mutual TLS.
+    """How a node reaches the others: through one socket for each in the working folder (`enter_folder`).
 
     Attributes:
         rank: this node's place among them.
-        addresses: `host:port` of every node, in order.
-        certificate: a file with this node's certificate.
-        key: a file with its private key.
-        authority: a file with the certificate of the authority that signs all nodes'.
         patience_seconds: how long the others may take to appear.
+        signers: how nodes sign what they tell each other; None on one machine.
     """
 
     rank: int
-    addresses: tuple[str, ...]
-    certificate: Path
-    key: Path
-    authority: Path
     patience_seconds: float
+    signers: NodeKeys | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +71,12 @@ class SecureEngine:
 
     def __init__(self, link: EngineLink) -> None:
         """Connect to the other nodes; waits until all are there."""
-        if len(link.addresses) != N_NODES:
-            raise CenterError(f"a center has {N_NODES} nodes; {len(link.addresses)} addresses were given")
         self._spu = _load()
         self.rank = link.rank
         self.n_compiled = 0
         self._config = self._configure()
         self._link = self._connect(link)
+        self._conversation = Conversation(link.rank, self._link, link.signers)
         self._runtime = self._spu.RuntimeWrapper(self._link, self._config)
         self._io = self._spu.IoWrapper(N_NODES, self._config)
         self._compiled: dict[object, Any] = {}
@@ -90,11 +88,12 @@ class SecureEngine:
         same would give anything.
         """
         fits = self._same_parts(shares)
-        return len({_text(one) for one in self._link.all_gather(what if fits else f"{_UNFIT} {self.rank}")}) == 1
+        return self._conversation.all_say(what if fits else None)
 
     def refuse(self) -> None:
         """Let the other nodes' `agree` be false."""
-        self.agree(f"{_UNFIT} {self.rank}", ())
+        self._same_parts(())
+        self._conversation.all_say(None)
 
     def _same_parts(self, shares: Sequence[Shared]) -> bool:
         """Whether the node before holds as its last parts what this node holds as its first."""
@@ -106,12 +105,12 @@ class SecureEngine:
         return self.receive((self.rank - 1) % N_NODES) == first.digest()
 
     def send(self, rank: int, message: bytes) -> None:
-        """Give a message to one node, over the link."""
-        self._link.send(rank, message)
+        """Give a message to one node."""
+        self._conversation.send(rank, message)
 
     def receive(self, rank: int) -> bytes:
         """The next message from one node."""
-        return bytes(self._link.recv(rank))
+        return self._conversation.receive(rank)
 
     def prepare(self, task: Task) -> Any:
         """Compile the task's program for the shapes of its inputs, unless it was.
@@ -171,14 +170,10 @@ class SecureEngine:
         description.http_timeout_ms = _RECEIVE_SECONDS * 1000
         description.connect_retry_times = math.ceil(link.patience_seconds * 1000 / _CONNECT_INTERVAL_MS)
         description.connect_retry_interval_ms = _CONNECT_INTERVAL_MS
-        for rank, address in enumerate(link.addresses):
-            description.add_party(f"node{rank}", address)
-        description.enable_ssl = True
-        for options in (description.server_ssl_opts, description.client_ssl_opts):
-            options.cert.certificate_path = str(link.certificate)
-            options.cert.private_key_path = str(link.key)
-            options.verify.ca_file_path = str(link.authority)
-            options.verify.verify_depth = 1
+        description.http_max_payload_size = MAX_FRAME  # every message whole: see `frame`
+        for rank in range(N_NODES):
+            description.add_party(f"node{rank}", f"unix:{socket_name(rank)}")
+        Path(socket_name(link.rank)).unlink(missing_ok=True)  # of an engine that was killed
         return spu.link.create_brpc(description, link.rank)
 
     def _compile(self, task: Task, shapes: list[tuple[int, ...]]) -> Any:
@@ -204,6 +199,21 @@ class SecureEngine:
                 lambda outputs: [f"out{i}" for i in range(len(outputs))],
             )
         return executable
+
+
+def socket_name(rank: int) -> str:
+    """The socket that stands for the engine of node `rank`, in the working folder."""
+    return f"{rank}.sock"
+
+
+def enter_folder(folder: Path) -> None:
+    """Make the folder of a node's sockets the process's working folder, for its account alone.
+
+    A socket's name has room for about 100 characters; a folder's path may need more.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    os.chdir(folder)
 
 
 def require() -> None:
@@ -232,7 +242,3 @@ def _load() -> ModuleType:
     options.log_level = spu.logging.LogLevel.ERROR
     spu.logging.setup_logging(options)
     return spu
-
-
-def _text(message: str | bytes) -> str:
-    return message if isinstance(message, str) else message.decode("ascii", "replace")

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tacit.errors import CenterError
-from tacit.secure.share import PARTS_HELD, Shared, Words
+from tacit.secure.ring import Words
+from tacit.secure.share import PARTS_HELD, Shared
 
 _STORAGE = b"aby3.AShr<FM128>"
 _DOUBLE = 12  # DT_F64

@@ -1,12 +1,11 @@
 """A node's life as a process of this machine: what `ProcessCenter` starts three of.
 
-It makes its keys, says who it is, is told where the others are, and then answers until its pipe closes.
+It makes its key, says who it is, is told where the engines meet, and then answers until its pipe closes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from multiprocessing.connection import Connection
@@ -14,17 +13,12 @@ from pathlib import Path
 
 from tacit import wire
 from tacit.errors import TacitError
-from tacit.rand import Rng
 from tacit.record import decode_record, encode_record
 from tacit.secure.center.agreement import EngineFailed
 from tacit.secure.center.child import end_with
-from tacit.secure.center.engine import EngineLink, SecureEngine
+from tacit.secure.center.engine import EngineLink, SecureEngine, enter_folder
 from tacit.secure.center.message import Introduction, Meeting
 from tacit.secure.center.node import NodeServer
-from tacit.secure.certificate import request_certificate
-from tacit.storage import write_whole
-
-_PORTS = range(20_000, 32_768)  # below those that the system gives to outgoing connections
 
 _AGAIN_SECONDS = 1.0
 
@@ -73,9 +67,10 @@ def serve(pipe: Connection, index: int, home: Path) -> None:
     end_with(pipe)
     engine = LateEngine()
     node = NodeServer(index, home=home, engine=engine.get)
-    request = request_certificate(f"node{index}", home / "tls.key")
-    pipe.send_bytes(encode_record(Introduction(key=node.public_key, request=request, port=_free_port())))
-    engine.start(_read_link(pipe.recv_bytes(), index, home))
+    pipe.send_bytes(encode_record(Introduction(key=node.public_key)))
+    told = decode_record(Meeting, pipe.recv_bytes())
+    enter_folder(Path(told.folder))
+    engine.start(EngineLink(rank=index, patience_seconds=told.patience_seconds))
     pipe.send_bytes(wire.encode({"done": {}}))
     while True:
         pipe.send_bytes(node.handle(pipe.recv_bytes()))
@@ -85,25 +80,3 @@ def main(descriptor: str, index: str, home: str) -> None:
     """Run one node: the pipe's descriptor, the node's place among three, and its folder."""
     with contextlib.suppress(EOFError, OSError):
         serve(Connection(int(descriptor)), int(index), Path(home))
-
-
-def _read_link(message: bytes, index: int, home: Path) -> EngineLink:
-    told = decode_record(Meeting, message)
-    write_whole(home / "tls.crt", told.certificate)
-    write_whole(home / "authority.crt", told.authority)
-    return EngineLink(
-        rank=index,
-        addresses=told.addresses,
-        certificate=home / "tls.crt",
-        key=home / "tls.key",
-        authority=home / "authority.crt",
-        patience_seconds=told.patience_seconds,
-    )
-
-
-def _free_port() -> int:
-    while True:
-        port = _PORTS[int(Rng.system().below(len(_PORTS), 1)[0])]
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port

@@ -1,16 +1,19 @@
 """What travels to a node of the center and back: its requests, its replies, and how local nodes are introduced.
 
     Keys     -> {index, key}
+    Check    -> Boxes               what this node tells the others of the parties' proofs
     Sum      -> PartialSum          this node's share of the sum
     Keep     -> {}
     Compute  -> Opened              its shares of what the program opens
-    Encrypt  -> {key, n_features} from node 0, {matrix} from node 1: together an InverseParts
+    Encrypt  -> {key, n_features, key_signature} from node 0, {matrix, matrix_signature} from node 1: together an
+                InverseParts
     Product  -> OpenedStep from node 0, {} from the others
     Forget   -> {}
     Status   -> {n_kept, n_compiled}
 
-Each reply is inside {done: reply}; or it is {refused: why}, or {followed: why} if it was another node that would not,
-after which the node goes on; or {broken: why}, after which its engine is no longer in step with the others.
+Each reply is inside {done: reply}; or it is {refused: why}, or {misfits: {party: why}} if parties are at fault, or
+{followed: why} if it was another node that would not, after which the node goes on; or {broken: why}, after which its
+engine is no longer in step with the others.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from tacit import wire
 from tacit.errors import WireError
 from tacit.record import from_value
 from tacit.secure.center.product import Form
-from tacit.secure.share import Floats, Words
+from tacit.secure.ring import Floats, Words
 from tacit.wire import Value
 
 
@@ -35,6 +38,26 @@ class Keys:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Check:
+    """What the other nodes need to hear of the parties' proofs, before anything is added up for `use`.
+
+    Attributes:
+        context: the question that the envelopes answer.
+        use: what they were sealed for.
+        envelopes: what each party sealed to this node.
+        sum_group: the names of all to whom the question was put.
+        nodes: the public keys of the center's nodes.
+    """
+
+    ask: Literal["check"] = "check"
+    context: str
+    use: str
+    envelopes: Mapping[str, bytes]
+    sum_group: tuple[str, ...] | None
+    nodes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sum:
     """The node's share of a sum, to be opened.
 
@@ -42,12 +65,15 @@ class Sum:
         context: the question that the envelopes answer.
         envelopes: what each party sealed to this node.
         sum_group: the names of all to whom the question was put; None where nobody signs.
+        boxes: what the other nodes told this one of the parties' proofs, by their keys in hexadecimal; empty where
+            nobody signs.
     """
 
     ask: Literal["sum"] = "sum"
     context: str
     envelopes: Mapping[str, bytes]
     sum_group: tuple[str, ...] | None
+    boxes: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +86,7 @@ class Keep:
     context: str
     envelopes: Mapping[str, bytes]
     sum_group: tuple[str, ...] | None
+    boxes: Mapping[str, bytes]
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -113,11 +140,11 @@ class Status:
     ask: Literal["status"] = "status"
 
 
-Request = Keys | Sum | Keep | Compute | Encrypt | Product | Forget | Status
+Request = Keys | Check | Sum | Keep | Compute | Encrypt | Product | Forget | Status
 
 _REQUESTS: dict[str, type[Request]] = {
-    "keys": Keys, "sum": Sum, "keep": Keep, "compute": Compute, "encrypt": Encrypt, "product": Product,
-    "forget": Forget, "status": Status,
+    "keys": Keys, "check": Check, "sum": Sum, "keep": Keep, "compute": Compute, "encrypt": Encrypt,
+    "product": Product, "forget": Forget, "status": Status,
 }  # fmt: skip
 
 
@@ -129,6 +156,13 @@ def read_request(message: bytes) -> Request:
     if found is None:
         raise WireError("a request that is none of a node's")
     return from_value(found, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boxes:
+    """What a node tells each of the others, by their keys in hexadecimal."""
+
+    boxes: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,11 +195,13 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class InverseParts:
-    """The encrypted inverse, as nodes 0 and 1 tell it together."""
+    """The encrypted inverse, as nodes 0 and 1 tell and sign it together; in a simulation the signatures are empty."""
 
     key: bytes
     n_features: int
     matrix: bytes
+    key_signature: bytes
+    matrix_signature: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,20 +213,16 @@ class OpenedStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Introduction:
-    """What a local node says of itself first: its public key, the request for its certificate, and its port."""
+    """What a local node says of itself first: its public key."""
 
     key: bytes
-    request: bytes
-    port: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Meeting:
-    """What a local node is told then: its certificate, whose authority all trust, and where every node listens."""
+    """What a local node is told then: in which folder the nodes' engines meet, and for how long it waits for them."""
 
-    certificate: bytes
-    authority: bytes
-    addresses: tuple[str, ...]
+    folder: str
     patience_seconds: float
 
 

@@ -6,20 +6,23 @@ replies to `Sum` and `Compute` hold shares; no error ever does.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from nacl.public import PrivateKey
 
 from tacit import wire
-from tacit.errors import CenterError, TacitError
+from tacit.errors import AddendRefused, CenterError, TacitError
 from tacit.record import to_value
 from tacit.secure.center.agreement import EngineFailed, OthersRefused, failing, together
+from tacit.secure.center.check import AddendCheck, Checked, same_bound
 from tacit.secure.center.engine import SecureEngine, Task
-from tacit.secure.center.memory import Memory
+from tacit.secure.center.kept import KeptValue, check_parties, declared_by
+from tacit.secure.center.memory import FILE, Memory
 from tacit.secure.center.message import (
+    Boxes,
+    Check,
     Compute,
     Encrypt,
     Forget,
@@ -35,56 +38,16 @@ from tacit.secure.center.message import (
     read_request,
 )  # fmt: skip
 from tacit.secure.center.product import ADDS, USE, Form, ProductNode, ProductTerms
-from tacit.secure.center.program import find_program
-from tacit.secure.envelope import OPEN, Label, sum_group_digest, unseal, unseal_message
-from tacit.secure.share import Shared, Words, add
+from tacit.secure.center.program import contrasts_digest, find_program
+from tacit.secure.center.wanted import GroupNames, Labels, Signers, WantedSum, added, labels_of, same_contrasts
+from tacit.secure.envelope import OPEN, Contents, sum_group_digest, unseal, unseal_message
+from tacit.secure.ring import Words
+from tacit.secure.share import Shared
+from tacit.secure.signature import Sign
 from tacit.storage import write_secret
 from tacit.wire import Value
 
-GroupNames = Sequence[str] | None
-"""The names of all to whom a question was put; None where nobody signs."""
-
-
-@dataclass(frozen=True)
-class KeptValue:
-    """A value that a run keeps at this node: its shares, and what it is a function of."""
-
-    shared: Shared = field(repr=False)
-    origin: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Wanted:
-    """What the envelopes of one sum must say: which question, for what use, and to whom it was put."""
-
-    context: str
-    use: str
-    sum_group: GroupNames
-
-    def check(self, label: Label, party: str, n_parties: int) -> None:
-        """Refuse what a party sealed for something else, or for more parties than are there."""
-        if (label.context, label.party) != (self.context, party):
-            raise CenterError(f"the envelope of party {party!r} belongs to another question or party")
-        if label.use != self.use:
-            wanted = "for opening" if self.use == OPEN else f"as {self.use!r}"
-            raise CenterError(f"party {party!r} sealed its part as {label.use!r}, not {wanted}")
-        if label.n_parties > n_parties:
-            raise CenterError(
-                f"party {party!r} lets a sum over {label.n_parties} parties be opened; {n_parties} are in it"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Signers:
-    """Who must have signed the envelopes of a sum, with which keys, and for a sum within which sum group."""
-
-    keys: Mapping[str, bytes]
-    digest: str
-
-    def check(self, label: Label) -> None:
-        """Refuse what a party did not seal for a sum within this sum group."""
-        if self.keys and label.sum_group != self.digest:
-            raise CenterError(f"party {label.party!r} did not agree to be added up with all to whom the question went")
+KEY_FILE = "node.key"
 
 
 class NodeServer:
@@ -97,6 +60,8 @@ class NodeServer:
         home: Path | None = None,
         engine: Callable[[], SecureEngine] | None = None,
         members: Callable[[], Mapping[str, bytes]] | None = None,
+        peers: Callable[[], Collection[bytes]] = tuple,
+        sign: Sign | None = None,
     ) -> None:
         """A node without a program yet.
 
@@ -108,12 +73,18 @@ class NodeServer:
             members: gives the parties' names and the public keys of their signatures, as this node pinned them; it then
                 adds up nothing that they did not sign, and only those together who agreed to it. Without it the node
                 takes every envelope: for a simulation, where one process holds all of them.
+            peers: gives the public keys of the other nodes, as this node pinned them. A node that knows the parties
+                adds up nothing before it has checked with the others that every addend keeps its bound.
+            sign: signs as this node what parties multiply with; without it nothing is signed, as in a simulation.
         """
         self.index = index
-        self._key = PrivateKey.generate() if home is None else _key_of(home)
-        self._memory = Memory(None if home is None else home / "agreed.sqlite")
+        self._key = PrivateKey.generate() if home is None else key_of(home)
+        self._memory = Memory(None if home is None else home / FILE)
         self._engine = engine
         self._members = members
+        self._check = AddendCheck(index, self._key, peers)
+        self._checked: tuple[str, tuple[Checked, Labels]] | None = None  # the last sum that was checked
+        self._sign = sign
         self._kept: dict[tuple[str, str], KeptValue] = {}
         self._products: dict[str, ProductNode] = {}
 
@@ -130,18 +101,40 @@ class NodeServer:
             return wire.encode({"broken": str(error)})
         except OthersRefused as error:
             return wire.encode({"followed": str(error)})
+        except AddendRefused as error:
+            return wire.encode({"misfits": error.parties})
         except TacitError as error:
             return wire.encode({"refused": str(error)})
         except Exception as error:  # its text might quote what a party sent
             return wire.encode({"refused": f"node {self.index} cannot answer: {type(error).__name__}"})
 
-    def partial_sum(self, context: str, envelopes: Mapping[str, bytes], sum_group: GroupNames = None) -> Words:
+    def check(
+        self, context: str, use: str, envelopes: Mapping[str, bytes], sum_group: GroupNames, nodes: Collection[bytes]
+    ) -> dict[str, bytes]:
+        """What this node tells the others of the parties' proofs: a box for each.
+
+        Raises:
+            AddendRefused: naming the parties whose envelopes are not what they should be.
+            CenterError: as `keep`.
+        """
+        wanted = WantedSum(context=context, use=use, sum_group=sum_group)
+        checked, _ = self._proved(wanted, envelopes, nodes)
+        self._memory.tell_of(context, envelopes)
+        return self._check.tell(checked, nodes)
+
+    def partial_sum(
+        self,
+        context: str,
+        envelopes: Mapping[str, bytes],
+        sum_group: GroupNames = None,
+        boxes: Mapping[str, bytes] | None = None,
+    ) -> Words:
         """This node's share of the sum over the parties, to be opened; the question was put to `sum_group`.
 
         Raises:
             CenterError: as `keep`; and if a party sealed its part for a program.
         """
-        return self._total(_Wanted(context=context, use=OPEN, sum_group=sum_group), envelopes)
+        return self._total(WantedSum(context=context, use=OPEN, sum_group=sum_group), envelopes, boxes or {})[0]
 
     def keep(
         self,
@@ -151,17 +144,24 @@ class NodeServer:
         envelopes: Mapping[str, bytes],
         shape: tuple[int, ...],
         sum_group: GroupNames = None,
+        boxes: Mapping[str, bytes] | None = None,
     ) -> None:
         """Add what the parties sealed and keep the sum, unopened, as `name` of the run.
 
         Raises:
+            AddendRefused: naming the parties whose addends are not what they declare.
             CenterError: if an envelope is for another context, party or use, if fewer parties are in the sum than one
                 of them requires, or if the context was summed before over other parties.
         """
         if name == OPEN:
             raise CenterError(f"{OPEN!r} names what is opened; nothing is kept under it")
-        shared = Shared(self._total(_Wanted(context=context, use=name, sum_group=sum_group), envelopes), shape)
-        self._kept[run, name] = KeptValue(shared, wire.digest([context, name]))
+        wanted = WantedSum(context=context, use=name, sum_group=sum_group, run=run)
+        total, contrasts = self._total(wanted, envelopes, boxes or {})
+        origin = wire.digest([context, name])
+        self._kept[run, name] = KeptValue(
+            shared=Shared(total, shape), origin=origin, contexts=frozenset({context}), parties=frozenset(envelopes),
+            contrasts=contrasts,
+        )  # fmt: skip
 
     def compute(self, run: str, name: str, public: Mapping[str, Value]) -> dict[str, Shared]:
         """Run a program on what the run keeps; returns this node's shares of what it opens.
@@ -182,8 +182,9 @@ class NodeServer:
         with failing(f"program {name!r} stopped at node {self.index}"):
             outputs = engine.run(task)
         # 3. What it keeps stays; only what it opens is returned.
+        read = [self._kept[run, key] for key in task.program.reads]
         for key in task.program.keeps:
-            self._kept[run, key] = KeptValue(outputs[key], wire.digest([origin, key]))
+            self._kept[run, key] = KeptValue.made_of(read, outputs[key], wire.digest([origin, key]))
         return {key: outputs[key] for key in task.program.opens}
 
     def encrypt_inverse(self, run: str, n_parties: int) -> dict[str, Value]:
@@ -193,9 +194,13 @@ class NodeServer:
             kept = self._kept.get((run, "inverse"))
             if kept is None or len(kept.shared.shape) != 2:
                 raise CenterError("the run keeps no inverse to encrypt; run program 'invert' first")
+            if len(kept.contexts) != 1:
+                raise CenterError("the kept inverse is made of answers to several questions; none can be signed for it")
+            self._open_from(kept)
+            (context,) = kept.contexts
             terms = ProductTerms(n_features=kept.shared.shape[0], n_parties=n_parties)
             what = wire.digest(["encrypt", kept.origin, vars(terms)])
-            return ProductNode(engine, terms, kept.shared), what, [kept.shared]
+            return ProductNode(engine, terms, kept.shared, context, self._sign), what, [kept.shared]
 
         _, product = together(self._connected(), self.index, prepare)
         with failing(f"the encryption of the inverse stopped at node {self.index}"):
@@ -216,9 +221,11 @@ class NodeServer:
             product = self._products.get(run)
             if product is None:
                 raise CenterError("the run has no encrypted inverse; ask for it first")
+            if not self._memory.agrees(["form", context], vars(form)):
+                raise CenterError("this product was opened before in another form; once is all")
             masked = None
             if self.index == ADDS:
-                wanted = _Wanted(context=context, use=USE, sum_group=sum_group)
+                wanted = WantedSum(context=context, use=USE, sum_group=sum_group, run=run)
                 masked = product.masked_sum(self._messages(wanted, envelopes), form)
             return (product, masked), wire.digest(["product", run, context, vars(form)]), ()
 
@@ -236,10 +243,12 @@ class NodeServer:
         match request:
             case Keys():
                 return {"index": self.index, "key": self.public_key}
-            case Sum(context=context, envelopes=envelopes, sum_group=sum_group):
-                return to_value(PartialSum(words=self.partial_sum(context, envelopes, sum_group)))
-            case Keep(run=run, name=name, context=context, envelopes=envelopes, shape=shape, sum_group=sum_group):
-                self.keep(run, name, context, envelopes, shape, sum_group)
+            case Check(context=context, use=use, envelopes=envelopes, sum_group=sum_group, nodes=nodes):
+                return to_value(Boxes(boxes=self.check(context, use, envelopes, sum_group, nodes)))
+            case Sum(context=context, envelopes=envelopes, sum_group=sum_group, boxes=boxes):
+                return to_value(PartialSum(words=self.partial_sum(context, envelopes, sum_group, boxes)))
+            case Keep(run=run, name=name, context=context, envelopes=envelopes, shape=shape):
+                self.keep(run, name, context, envelopes, shape, request.sum_group, request.boxes)
                 return {}
             case Compute(run=run, program=name, public=public):
                 opened = self.compute(run, name, public)
@@ -257,39 +266,77 @@ class NodeServer:
                 engine = None if self._engine is None else self._engine()
                 return {"n_kept": len(self._kept), "n_compiled": 0 if engine is None else engine.n_compiled}
 
-    def _total(self, wanted: _Wanted, envelopes: Mapping[str, bytes]) -> Words:
-        """The sum of this node's parts, if every party sealed them for this."""
-        total: Words | None = None
-        signers = self._signers(wanted.sum_group, envelopes)
-        for party, envelope in envelopes.items():
-            with _naming(party):
-                contents = unseal(envelope, self._key, signers.keys.get(party))
-            wanted.check(contents.label, party, len(envelopes))
-            signers.check(contents.label)
-            if total is not None and total.shape != contents.words.shape:
-                raise CenterError(f"party {party!r} sent {contents.words.shape[1]} numbers, others {total.shape[1]}")
-            total = contents.words if total is None else add(total, contents.words)
-        if total is None:
-            raise CenterError("there is nothing to add up: no party sent an envelope")
-        self._sum_once(wanted.context, envelopes)
-        return total
+    def _total(
+        self, wanted: WantedSum, envelopes: Mapping[str, bytes], boxes: Mapping[str, bytes]
+    ) -> tuple[Words, str]:
+        """The sum of this node's parts, if every party sealed them for this, and the contrasts that all declared.
 
-    def _messages(self, wanted: _Wanted, envelopes: Mapping[str, bytes]) -> dict[str, bytes]:
+        Between organisations the parties also proved that their parts are short.
+        """
+        if self._members is None:
+            contents = self._opened(wanted, envelopes)
+            total, labels = added(contents), labels_of(contents)
+        else:
+            nodes = [self.public_key, *(bytes.fromhex(name) for name in boxes)]
+            checked, labels = self._proved(wanted, envelopes, nodes)
+            self._check.judge(checked, boxes)
+            total = checked.total
+        self._sum_once(wanted, envelopes, labels)
+        return total, same_contrasts(labels)
+
+    def _proved(
+        self, wanted: WantedSum, envelopes: Mapping[str, bytes], nodes: Collection[bytes]
+    ) -> tuple[Checked, Labels]:
+        """The sum with this node's shares of the proofs, and the labels; kept between the check and the sum."""
+        sealed: dict[str, Value] = {party: hashlib.sha256(one).digest() for party, one in envelopes.items()}
+        group: Value = None if wanted.sum_group is None else list(wanted.sum_group)
+        name = wire.digest([wanted.context, wanted.use, group, sealed, [*sorted(nodes)]])
+        if self._checked is None or self._checked[0] != name:
+            self._checked = None  # before another is made: they are large
+            contents = self._opened(wanted, envelopes)
+            self._checked = name, (self._check.add_up(contents, nodes), labels_of(contents))
+        return self._checked[1]
+
+    def _opened(self, wanted: WantedSum, envelopes: Mapping[str, bytes]) -> dict[str, Contents]:
+        """What the envelopes hold, if every party sealed it for this; nothing is stretched yet."""
+        signers = self._signers(wanted.sum_group, envelopes)
+        contents: dict[str, Contents] = {}
+        refused: dict[str, str] = {}
+        for party, envelope in envelopes.items():
+            try:
+                contents[party] = unseal(envelope, self._key, signers.keys.get(party))
+                wanted.check(contents[party].label, party)
+                signers.check(contents[party].label)
+            except CenterError as error:  # so that a study can go on without that party
+                refused[party] = str(error)
+        if refused:
+            raise AddendRefused(refused)
+        wanted.check_number(labels_of(contents))
+        if not contents:
+            raise CenterError("there is nothing to add up: no party sent an envelope")
+        same_bound(contents)
+        return contents
+
+    def _messages(self, wanted: WantedSum, envelopes: Mapping[str, bytes]) -> dict[str, bytes]:
         """What parties sealed as products to this node."""
-        messages = {}
+        messages, labels = {}, []
         signers = self._signers(wanted.sum_group, envelopes)
         for party, envelope in envelopes.items():
-            with _naming(party):
+            try:
                 label, messages[party] = unseal_message(envelope, self._key, signers.keys.get(party))
-            wanted.check(label, party, len(envelopes))
-            signers.check(label)
-        self._sum_once(wanted.context, envelopes)
+                wanted.check(label, party)
+                signers.check(label)
+            except CenterError as error:
+                raise AddendRefused({party: str(error)}) from error
+            labels.append(label)
+        wanted.check_number(labels)
+        self._sum_once(wanted, envelopes, labels)
         return messages
 
-    def _signers(self, sum_group: GroupNames, parties: Iterable[str]) -> _Signers:
+    def _signers(self, sum_group: GroupNames, parties: Iterable[str]) -> Signers:
         """The keys of all to whom the question was put, as this node pinned them; none where nobody signs."""
         if self._members is None:
-            return _Signers(keys={}, digest="")
+            return Signers(keys={}, digest="")
         known, asked = self._members(), sum_group or ()
         strangers = [name for name in (*asked, *parties) if name not in known]
         if strangers:
@@ -301,15 +348,15 @@ class NodeServer:
         if outside:
             raise CenterError(f"the question was not put to party {outside[0]!r}, which is in the sum")
         keys = {name: known[name] for name in asked}
-        return _Signers(keys=keys, digest=sum_group_digest(keys))
+        return Signers(keys=keys, digest=sum_group_digest(keys))
 
-    def _sum_once(self, context: str, parties: Iterable[str]) -> None:
-        """One context, one set of parties, for good."""
-        names: list[Value] = [*sorted(parties)]
-        if not self._memory.agrees(["parties", context], names):
-            raise CenterError(
-                "this sum was opened before over other parties; the difference would show one party's part"
-            )
+    def _sum_once(self, wanted: WantedSum, envelopes: Mapping[str, bytes], labels: Labels) -> None:
+        """One question, one set of parties, one set of envelopes, each of a ledger that has gone on; for good."""
+        if is_signed := self._members is not None:
+            wanted.check_run(labels)
+        marks = {label.party: label.ledger for label in labels if label.ledger is not None and is_signed}
+        is_told = is_signed and wanted.use != USE  # of products they tell each other nothing
+        self._memory.take_sum(wanted.context, wanted.use, envelopes, marks, is_told=is_told)
 
     def _task(self, run: str, name: str, public: Mapping[str, Value]) -> tuple[Task, str]:
         """What is to be computed, and a name for it that is the same at every node."""
@@ -318,16 +365,24 @@ class NodeServer:
         if missing:
             raise CenterError(f"program {name!r} reads {', '.join(missing)}, which the run does not keep")
         kept = [self._kept[run, key] for key in program.reads]
+        check_parties(name, kept)
         arguments, fixed = program.arguments(public)
+        if program.is_declared and contrasts_digest(arguments) != declared_by(kept):
+            raise CenterError(f"program {name!r} opens no other contrasts than those that the parties declared")
         # Two thresholds on one value tell more than one: a search with many would tell the value.
         values: Value = [name, [one.origin for one in kept]]
         if not self._memory.agrees(["program", values], [arguments, fixed]):
-            raise CenterError(
-                f"program {name!r} ran before on the same values with other public arguments; once is all"
-            )
+            raise CenterError(f"program {name!r} ran before on the same values with other arguments; once is all")
         inputs = {key: one.shared for key, one in zip(program.reads, kept, strict=True)}
+        if "inverse" in inputs:
+            self._open_from(self._kept[run, "inverse"])
         origin = wire.digest([values, arguments, fixed, [list(shared.shape) for shared in inputs.values()]])
         return Task(program=program, inputs=inputs, public=arguments, fixed=fixed), origin
+
+    def _open_from(self, inverse: KeptValue) -> None:
+        """One inverse of the same answers, for good: the difference of two is a polynomial of what they invert."""
+        if not self._memory.agrees(["inverse", inverse.answers()], inverse.origin):
+            raise CenterError("another inverse of the same answers was opened from before; ask the parties anew")
 
     def _connected(self) -> SecureEngine:
         if self._engine is None:
@@ -335,18 +390,9 @@ class NodeServer:
         return self._engine()
 
 
-@contextlib.contextmanager
-def _naming(party: str) -> Iterator[None]:
-    """Say whose envelope is wrong, so that a study can go on without that party."""
-    try:
-        yield
-    except CenterError as error:
-        raise CenterError(f"party {party!r}: {error}") from error
-
-
-def _key_of(home: Path) -> PrivateKey:
+def key_of(home: Path) -> PrivateKey:
     """The node's key, made once; only the node's own account can read it."""
-    path = home / "node.key"
+    path = home / KEY_FILE
     if path.exists():
         return PrivateKey(path.read_bytes())
     key = PrivateKey.generate()

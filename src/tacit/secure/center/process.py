@@ -1,6 +1,6 @@
-"""A center on this machine: three processes, linked over loopback with mutual TLS.
+"""A center on this machine: three processes, whose engines meet in a folder that only this account may enter.
 
-Each process makes its own keys, in a folder of its own, and speaks with this one through a pipe that carries bytes
+Each process makes its own key, in a folder of its own, and speaks with this one through a pipe that carries bytes
 only. It ends when its pipe closes, whatever it is doing. When one of them dies, what runs kept is gone; keys and what
 the nodes agreed to are not, so that after `restart` the parties' stored answers can be used again.
 """
@@ -31,6 +31,7 @@ _SILENT_SECONDS = 2.0
 _CONNECT_SECONDS = 120.0  # on a loaded machine importing the engine alone may take half a minute
 _ENDING_SECONDS = 1.0
 _FOLDER = "tacit-center-"
+_ENGINES = "engines"  # where they meet
 _BROKEN = wire.encode({"broken": ""})[:-5]  # how the message of a node begins whose engine stopped
 # A node needs this folder only. Importing the whole package, with tables and plots, would take most of its start.
 _START = """
@@ -56,18 +57,14 @@ class ProcessCenter(MessageCenter):
             announce: told when starting takes long; by default a line on standard error.
         """
         require()
-        from tacit.secure.certificate import Authority  # loads a package that whoever only adds does not need
-
         self._announce = _say if announce is None else announce
         _sweep()
         self._home = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         self._lock = threading.RLock()
         self._owner = os.getpid()
-        self._authority = Authority.make()
         self._connect_seconds = _CONNECT_SECONDS
         self._nodes: list[_NodeProcess] = []
         self._keys: tuple[bytes, ...] | None = None
-        self._ports: list[int] = []
         self._launch()
         atexit.register(self.close)
 
@@ -129,7 +126,7 @@ class ProcessCenter(MessageCenter):
             self._nodes.append(_NodeProcess(index, home))
 
     def _wait_until_started(self) -> None:
-        """Introduce the nodes to each other: sign their certificates, and tell each where the others are."""
+        """Take the nodes' keys, and tell each where their engines meet."""
         if self._keys is not None:
             return
         timer = threading.Timer(
@@ -139,21 +136,8 @@ class ProcessCenter(MessageCenter):
         timer.start()
         try:
             nodes = [decode_record(Introduction, message) for message in self._converse(None)]
-            self._ports = [node.port for node in nodes]
-            addresses = tuple(f"127.0.0.1:{port}" for port in self._ports)
-            self._converse(
-                [
-                    encode_record(
-                        Meeting(
-                            certificate=self._authority.sign(node.request),
-                            authority=self._authority.certificate,
-                            addresses=addresses,
-                            patience_seconds=self._connect_seconds,
-                        )
-                    )
-                    for node in nodes
-                ]
-            )
+            meeting = Meeting(folder=str(self._home / _ENGINES), patience_seconds=self._connect_seconds)
+            self._converse([encode_record(meeting)] * N_NODES)
             self._keys = tuple(node.key for node in nodes)
         finally:
             timer.cancel()

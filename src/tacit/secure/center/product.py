@@ -4,8 +4,9 @@ Parties   node 0, which alone can decrypt; node 1, which alone gets the parties'
 Trust     honest but curious nodes of which no two collude, and node 0 colludes with nobody who sees the encrypted
           inverse: its key opens that
 Travels   node 0 -> nodes: a Paillier key, new for this run; node p -> node 1: its part s_p of the inverse X, encrypted;
-          node 1 -> parties: their sum. Party j -> node 1, sealed: X g_j, encrypted and fresh; node 1 -> node 0: their
-          sum, masked. Between nodes everything goes over the engine's mutual TLS
+          node 1 -> parties: their sum. Key and sum are signed by nodes 0 and 1. Party j -> node 1, sealed: X g_j,
+          encrypted and fresh; node 1 -> node 0: their sum, masked. Between nodes everything goes through the tunnel,
+          and is signed
 Revealed  X g, g = sum_j g_j, with 40 fraction bits rounded at random, to node 0 and the coordinator
 Privacy   none of its own: the event of the opened step
 Assumes   |X g| < 2^(86 - f), f being g's fraction bits; each g_j in whole numbers of up to 63 bits
@@ -16,6 +17,20 @@ Paper     Wang, chapter 5, PrivLogit-Local. Departures: products are re-randomis
 The parts add up to X 2^40 plus a multiple of 2^128, so a product is X g 2^(40 + f) plus a multiple of 2^128, f being
 g's fraction bits. Node 1 adds a random multiple of 2^128, which hides that one up to a statistical distance of 2^-40,
 and a random number below 2^f, so that no digit is told beyond the 40th.
+
+Who vouches for what a party multiplies with. The coordinator carries key and matrix, and is malicious. One node is
+curious: it does and signs what it should, and may tell the coordinator all that it sees.
+1. The statement names the question whose answers were inverted. Its digest stands for study, run, group, plan and step.
+   A node learns it from the parties' envelopes, and a party works it out itself. So no key or matrix of another run,
+   group or study is taken.
+2. Node 0 signs the key. So a party's product is under a key whose secret node 0 alone has. Node 1 may tell products to
+   the coordinator, who then has ciphertexts and no key.
+3. Node 1 signs key and matrix, the key being the one that it got from node 0 over the engine's link. So the matrix is
+   the sum of the nodes' parts, and the opened sum is X g and not, say, g itself.
+4. If node 0 is the curious one, the coordinator can read X from its key, which `Trust` says. Products are sealed to
+   node 1 and so stay unread.
+5. A node that signs what is false is not covered. Node 1 could vouch for another matrix, and the sum of its products
+   would be opened. Node 0 could give its key away, which is case 4.
 """
 
 from __future__ import annotations
@@ -26,20 +41,25 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.errors import CenterError, SettingError, WireError
+from tacit import wire
+from tacit.errors import CenterError, NotAgreed, SettingError, WireError
 from tacit.rand import Rng
 from tacit.secure.center.engine import SecureEngine
 from tacit.secure.paillier.key import PrivateKey, PublicKey, uniform_below
 from tacit.secure.paillier.vector import EncryptedMatrix, EncryptedVector, Packing, product_packing
-from tacit.secure.share import FRACTION_BITS, N_NODES, Ints, Shared
+from tacit.secure.ring import Ints
+from tacit.secure.share import FRACTION_BITS, N_NODES, Shared
+from tacit.secure.signature import Sign, is_signed
 from tacit.wire import Value
 
 USE = "product"  # what parties seal their products for
 DECRYPTS, ADDS = 0, 1  # the nodes that do
 
+_DOMAIN = "tacit encrypted inverse 1"
 _FACTOR_BOUND = 1 << 63
 _MODULUS_BITS = 128
 _MOST_FRACTION_BITS = 80
+_MOST_VECTORS = 10_000
 _RNG = Rng.system()
 
 
@@ -75,13 +95,47 @@ class ProductTerms:
         )
 
 
+def key_statement(context: str, terms: ProductTerms, key: bytes) -> bytes:
+    """What node 0 signs: that it alone has the secret of this key, made for the inverse of what answers `context`."""
+    return wire.encode([_DOMAIN, "key", context, terms.n_features, terms.n_parties, key])
+
+
+def matrix_statement(context: str, terms: ProductTerms, key: bytes, matrix: bytes) -> bytes:
+    """What node 1 signs: that this is the sum of the nodes' parts of that inverse, under that key."""
+    return wire.encode([_DOMAIN, "matrix", context, terms.n_features, terms.n_parties, key, matrix])
+
+
 @dataclass(frozen=True, kw_only=True)
 class EncryptedInverse:
-    """The inverse under node 0's key: what a party multiplies its own vector with. It travels in questions."""
+    """The inverse under node 0's key: what a party multiplies its own vector with. It travels in questions.
+
+    Attributes:
+        key: the public key.
+        matrix: the encrypted inverse.
+        terms: what is public about products with it.
+        key_signature: node 0's of `key_statement`; empty in a simulation, where nobody signs.
+        matrix_signature: node 1's of `matrix_statement`.
+    """
 
     key: bytes = field(repr=False)
     matrix: bytes = field(repr=False)
     terms: ProductTerms
+    key_signature: bytes = field(default=b"", repr=False)
+    matrix_signature: bytes = field(default=b"", repr=False)
+
+    def check(self, context: str, nodes: Sequence[bytes]) -> None:
+        """Refuse what the nodes with these pinned keys did not make of the answers to the question `context`."""
+        if len(nodes) != N_NODES:
+            raise NotAgreed(f"{len(nodes)} center nodes are pinned where {N_NODES} are due; join again")
+        vouched = is_signed(
+            key_statement(context, self.terms, self.key), self.key_signature, nodes[DECRYPTS]
+        ) and is_signed(
+            matrix_statement(context, self.terms, self.key, self.matrix), self.matrix_signature, nodes[ADDS]
+        )
+        if not vouched:
+            raise NotAgreed(
+                "the encrypted inverse is not one that the center's nodes signed for this run; its key may be anybody's"
+            )
 
     def times(self, vectors: Ints, *, rng: Rng) -> bytes:
         """The product with whole numbers of shape (d,) or (d, m), encrypted and fresh, to be sealed to node 1.
@@ -104,16 +158,23 @@ class Form:
     fraction_bits: int
 
     def __post_init__(self) -> None:
-        if self.n_vectors < 1 or not 0 <= self.fraction_bits <= _MOST_FRACTION_BITS:
-            raise SettingError(f"{self} must have at least one vector and 0 to {_MOST_FRACTION_BITS} fraction bits")
+        if not 1 <= self.n_vectors <= _MOST_VECTORS or not 0 <= self.fraction_bits <= _MOST_FRACTION_BITS:
+            raise SettingError(
+                f"{self} must have 1 to {_MOST_VECTORS} vectors and 0 to {_MOST_FRACTION_BITS} fraction bits"
+            )
 
 
 class ProductNode:
     """One node's side of it, for one run."""
 
-    def __init__(self, engine: SecureEngine, terms: ProductTerms, inverse: Shared) -> None:
+    def __init__(
+        self, engine: SecureEngine, terms: ProductTerms, inverse: Shared, context: str, sign: Sign | None = None
+    ) -> None:
+        """One node's side, for the inverse of what answers the question `context`; `sign` signs as the node."""
         self._engine = engine
         self._terms = terms
+        self._context = context
+        self._sign = sign
         self._rows = _numbers(inverse, terms.n_features)
         self._private: PrivateKey | None = None
         self._key: PublicKey | None = None
@@ -134,12 +195,21 @@ class ProductNode:
         total = EncryptedMatrix.encrypt(self._rows, key, packing, bound=bound, rng=_RNG)
         if rank != ADDS:
             self._engine.send(ADDS, total.to_bytes())
-            return {"key": key.to_bytes(), "n_features": d} if rank == DECRYPTS else {}
+            return self._signed_key(key.to_bytes()) if rank == DECRYPTS else {}
         # 3. Node 1 adds them up; a sum with a fresh term is fresh.
         for other in others:
             message = self._engine.receive(other)
             total = total.add(EncryptedMatrix.from_bytes(message, key, packing, shape=(d, d), bound=bound))
-        return {"matrix": total.to_bytes()}
+        return self._signed_matrix(key.to_bytes(), total.to_bytes())
+
+    def _signed_key(self, key: bytes) -> dict[str, Value]:
+        statement = key_statement(self._context, self._terms, key)
+        signature = b"" if self._sign is None else self._sign(statement)
+        return {"key": key, "n_features": self._terms.n_features, "key_signature": signature}
+
+    def _signed_matrix(self, key: bytes, matrix: bytes) -> dict[str, Value]:
+        statement = matrix_statement(self._context, self._terms, key, matrix)
+        return {"matrix": matrix, "matrix_signature": b"" if self._sign is None else self._sign(statement)}
 
     def masked_sum(self, products: Mapping[str, bytes], form: Form) -> bytes:
         """The sum of the parties' products with a random multiple of 2^128 and random digits below the 40th.

@@ -1,17 +1,33 @@
 """The programs of the center: nodes run these and nothing else, so this table is what can ever be opened.
 
     program    reads                            keeps                opens
-    invert     curvature                        inverse              residual_ok: is |I - A X| below `tolerance`, and X
+    invert     curvature                        unsettled, inverse   residual_ok: is |I - A X| below `tolerance`, and X
                                                                      not so large that rounding made it up?
-    refine     curvature, inverse               inverse              residual_ok
+    refine     curvature, unsettled             unsettled, inverse   residual_ok
     step       inverse, gradient                                     step = A^-1 g, g the gradient times `scale`
-    variances  inverse                                               diagonal: of C A^-1 C', C public (the identity)
+    variances  inverse                                               diagonal: of C A^-1 C', C as the parties declared
     diagnose   curvature                                             dependent: a bit for each feature
     compare    likelihood, accepted_likelihood                       better: one bit
     accept     likelihood                       accepted_likelihood  nothing
 
 A program is a pure function in `jax.numpy`. It says nothing of shares: the engine runs it on them. Numbers have 40
 fraction bits; curvature is scaled by a public bound so that its largest eigenvalue is at most 1.
+
+Why parties declare the contrasts of `variances`. The inverse X is symmetric and has d (d + 1) / 2 unknowns.
+1. A row c of C opens the number c'X c, which is linear in X: it is the inner product of X with c c'.
+2. The matrices c c' span all symmetric ones: e_i e_i', and (e_i + e_j)(e_i + e_j)' give every entry. So whoever chooses
+   d (d + 1) / 2 rows reads X off, in one program or in several, in one run or in several.
+3. Fewer than d (d + 1) / 2 numbers leave a line of symmetric matrices at least that all fit.
+4. Standard errors need d rows, the same ones in every run: coefficients in original units, one row for each. Since
+   d < d (d + 1) / 2 for d > 1, these leave d (d - 1) / 2 dimensions open. For d = 1 the variance is the inverse.
+So a party derives C from the study and binds its digest to the curvature that it seals. A node opens `variances` of an
+inverse for that C alone, however often it is asked, and of an inverse for which none was declared, not at all.
+
+Why `inverse` is 0 until it has settled. Every X on the way is a polynomial p(A), and the coordinator knows which.
+1. From steps at points near 0, where the gradient changes by A times the way, it has p(A) A as a matrix.
+2. That has A's eigenvectors, and eigenvalues p(e) e, from which e follows: all of A would be known.
+3. Of a settled X that matrix is the identity, up to the residual, which is at most 1e-5.
+So what is opened is made of X times the bit `residual_ok`; `refine` goes on from X itself, of which nothing is opened.
 """
 
 from __future__ import annotations
@@ -23,8 +39,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit import wire
 from tacit.errors import CenterError, SettingError
-from tacit.secure.share import Floats
+from tacit.secure.ring import Floats
 from tacit.wire import Value
 
 if TYPE_CHECKING:
@@ -32,6 +49,7 @@ if TYPE_CHECKING:
 
 _MAGNIFIED = 1024.0  # the residual's entries, before they are squared: their squares keep their digits
 _LARGEST_INVERSE = 2.0**30  # its trace: one that is larger inverts what rounding left of a singular matrix
+_LARGEST_RESIDUAL = 1e-5  # of an inverse from which anything is opened, whatever tolerance is asked for
 _LARGEST_PUBLIC = 2.0**22  # as a party's addend
 _SETTLED = 1e-6  # an interval from which one plain step reaches the last of 40 bits
 
@@ -56,6 +74,7 @@ class Program:
         function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens.
         public: public arguments and their defaults; None if it may be left out.
         fixed: whole numbers that shape the computation itself; each value is compiled anew.
+        is_declared: whether it runs only with the public arguments that the parties declared (`contrasts_digest`).
     """
 
     name: str
@@ -65,6 +84,7 @@ class Program:
     function: Callable[..., tuple[Array, ...]] = field(repr=False)
     public: Mapping[str, float | None] = field(default_factory=dict)
     fixed: Mapping[str, Whole] = field(default_factory=dict)
+    is_declared: bool = False
 
     def arguments(self, given: Mapping[str, Value]) -> tuple[dict[str, Floats], dict[str, int]]:
         """The public arguments and the fixed numbers, checked, with the defaults of those that are not given.
@@ -78,6 +98,10 @@ class Program:
             raise CenterError(f"program {self.name!r} has no public argument {', '.join(unknown)}")
         values = {key: given.get(key, default) for key, default in self.public.items()}
         public = {key: public_value(key, value) for key, value in values.items() if value is not None}
+        # Of a list of thresholds or scales each would open a value of its own: once is all.
+        lists = [key for key, value in public.items() if value.ndim and self.public[key] is not None]
+        if lists:
+            raise SettingError(f"public argument {lists[0]} of program {self.name!r} must be one number")
         fixed = {}
         for key, whole in self.fixed.items():
             value = given.get(key, whole.default)
@@ -111,15 +135,20 @@ def inversion_steps(condition: float) -> list[tuple[float, float]]:
     return [*steps, (2.0, 1.0)]
 
 
-def _invert(A: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, Array]:
-    X = _inverse(A, condition_bits)
-    return X, _is_inverse(A, X, tolerance)
+def _invert(A: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, Array, Array]:
+    return _settled(A, _inverse(A, condition_bits), tolerance)
 
 
-def _refine(A: Array, X: Array, *, tolerance: Array, n_steps: int) -> tuple[Array, Array]:
+def _refine(A: Array, X: Array, *, tolerance: Array, n_steps: int) -> tuple[Array, Array, Array]:
     for _ in range(n_steps):
         X = X @ (2 * _identity(A) - A @ X)
-    return X, _is_inverse(A, X, tolerance)
+    return _settled(A, X, tolerance)
+
+
+def _settled(A: Array, X: Array, tolerance: Array) -> tuple[Array, Array, Array]:
+    """X itself; X if it is the inverse, else 0; and which of the two."""
+    is_inverse = _is_inverse(A, X, tolerance)
+    return X, X * is_inverse, is_inverse
 
 
 def _step(X: Array, gradient: Array, *, scale: Array) -> tuple[Array]:
@@ -168,7 +197,7 @@ def _is_inverse(A: Array, X: Array, tolerance: Array) -> Array:
 
     residual = ((_identity(A) - A @ X) * _MAGNIFIED).reshape(-1)
     square = residual @ residual
-    bound = tolerance * _MAGNIFIED
+    bound = jnp.minimum(tolerance, _LARGEST_RESIDUAL) * _MAGNIFIED
     # A sum that has left the range may come out far below 0, and rounding takes one of 0 a little below.
     is_close = jnp.logical_and(square > -bound * bound, square < bound * bound)
     (diagonal,) = _variances(X)
@@ -193,7 +222,7 @@ PROGRAMS: Mapping[str, Program] = {
         Program(
             name="invert",
             reads=("curvature",),
-            keeps=("inverse",),
+            keeps=("unsettled", "inverse"),
             opens=("residual_ok",),
             function=_invert,
             public={"tolerance": 1e-6},
@@ -201,8 +230,8 @@ PROGRAMS: Mapping[str, Program] = {
         ),
         Program(
             name="refine",
-            reads=("curvature", "inverse"),
-            keeps=("inverse",),
+            reads=("curvature", "unsettled"),
+            keeps=("unsettled", "inverse"),
             opens=("residual_ok",),
             function=_refine,
             public={"tolerance": 1e-6},
@@ -210,7 +239,12 @@ PROGRAMS: Mapping[str, Program] = {
         ),
         Program(name="step", reads=("inverse", "gradient"), opens=("step",), function=_step, public={"scale": 1.0}),
         Program(
-            name="variances", reads=("inverse",), opens=("diagonal",), function=_variances, public={"contrast": None}
+            name="variances",
+            reads=("inverse",),
+            opens=("diagonal",),
+            function=_variances,
+            public={"contrast": None},
+            is_declared=True,
         ),
         Program(
             name="diagnose",
@@ -230,6 +264,11 @@ PROGRAMS: Mapping[str, Program] = {
         Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=_accept),
     )
 }
+
+
+def contrasts_digest(arguments: Mapping[str, Floats]) -> str:
+    """How a party declares the public arguments of `variances`: {"contrast": C}."""
+    return wire.digest(arguments)
 
 
 def find_program(name: str) -> Program:

@@ -2,8 +2,10 @@
 
 Parties   K parties, of which the first has a part of its own, and a curator, Charlie. Messages between parties are
           letters that Charlie carries and cannot read
-Trust     honest but curious. Sizes stay secret if the first party and Charlie do not collude. The noise stays unknown
-          whoever colludes, but for the shares of it that colluding parties made themselves
+Trust     parties may be anybody's: their keys are pinned (`letter`). Charlie is honest but curious, and nothing checks
+          him: see `methods.curator.method` for what he gains by lying. Sizes stay secret if the first party and Charlie
+          do not collude. The noise stays unknown whoever colludes, but for the shares of it that colluding parties made
+          themselves
 Travels   1. Sizes: every party -> first: a share of its size, and the other share under Charlie's Paillier key. First
           -> Charlie: both, in an order that only the first knows, its own part under its own key. Charlie -> first:
           that part, blinded, in a second order that only Charlie knows. Then comparisons, pair by pair: first ->

@@ -37,13 +37,17 @@ class Curator(Role):
         # Stage 1.5-1.6. A tournament for the smallest.
         smallest = yield from self._tournament(blinded, kept)
         # Stage 2.1. A 1 in the place that the smallest had before our permutation, 0 elsewhere.
-        indicator = [own.encrypt(int(place == order[smallest]), rng=self._rng) for place in range(t.n_parties)]
+        indicator = [own.encrypt(mark, rng=self._rng) for mark in self._marks(order[smallest])]
         letter = {"indicator": own.write(indicator)}
         mail = yield Turn(send={t.first: letter}, subject="indicator", awaits=t.parties, about="share")
         # Stage 3. The sum of the parties' noise and masks, shared afresh; and our published share.
         shares = self._split(self._total_noise(mail))
         letters: dict[str, Body] = {name: {"share": self._write(shares[name])} for name in t.parties}
         return Finish(send=letters, subject="share", share=self._gather(shares[CURATOR], mail))
+
+    def _marks(self, smallest: int) -> list[int]:
+        """What stands, encrypted, in each place."""
+        return [int(place == smallest) for place in range(self.terms.n_parties)]
 
     def _blind(self, body: Mapping[str, Value], order: list[int]) -> tuple[bytes, list[int]]:
         """The first party's shares plus r, ours less r, both in our order."""

@@ -2,25 +2,35 @@
 
 Authenticated boxes of libsodium (X25519, XSalsa20-Poly1305): the recipient knows who wrote, and nobody else can have
 altered it. A letter says which run, sender, recipient and turn it belongs to, so none can be replayed or swapped. Who
-carries the letters sees who writes to whom, and how much; both are public. Participants know each other's keys from the
-directory; over a network they must be those that the parties' invitations pinned, else the carrier could put itself in
-between.
+carries the letters sees who writes to whom, and how much; both are public.
+
+Participants know each other's keys from the directory, which the carrier brings. Between organisations (`Pins`):
+1. Each party makes its keys for one run, and signs them with its own identity, for this run and its group.
+2. Each party checks every other party's signature with the key that its owner accepted, before it writes a letter.
+3. So a box opens only for the party that its owner accepted, and only that party can have closed it: the carrier can
+   neither put itself in between nor play a party. A box is as good as a signature to its reader.
+4. A directory, or a letter, of another run or group does not pass: its keys are signed for that one.
+The curator's keys are the coordinator's own, and nobody signs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacl.exceptions import CryptoError
 from nacl.public import Box, PrivateKey, PublicKey
 
+from tacit import wire
 from tacit.errors import WireError
 from tacit.rand import Rng
 from tacit.record import decode_record, encode_record
+from tacit.secure.signature import Sign, is_signed
 from tacit.wire import Value
 
 Body = Mapping[str, Value]
+
+_DOMAIN = "tacit letter keys 1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +53,41 @@ class OutgoingLetters:
 
 @dataclass(frozen=True, kw_only=True)
 class ParticipantKeys:
-    """The public keys of a participant: of its letters, and of Paillier's encryption if it has one, else empty."""
+    """The public keys of a participant: of its letters, and of Paillier's encryption if it has one, else empty.
+
+    The signature is the party's own of both (`Pins`); empty in a simulation, and the curator's.
+    """
 
     letters: bytes
     paillier: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pins:
+    """What binds the keys of one run to the parties that an owner accepted.
+
+    Attributes:
+        run: a name for the study, the run, its group and its plan.
+        keys: each party's public key of its signatures, by its name in the protocol, as the owner accepted them.
+        sign: signs as this party.
+    """
+
+    run: str
+    keys: Mapping[str, bytes]
+    sign: Sign
+
+    def signed(self, name: str, keys: ParticipantKeys) -> ParticipantKeys:
+        """This party's keys of the run, with its signature."""
+        return replace(keys, signature=self.sign(self._statement(name, keys)))
+
+    def check(self, name: str, keys: ParticipantKeys) -> None:
+        """Refuse keys that the party of this name did not sign for this run."""
+        if not is_signed(self._statement(name, keys), keys.signature, self.keys.get(name, b"")):
+            raise WireError(f"the directory's keys for {name!r} are not signed by that party for this run and group")
+
+    def _statement(self, name: str, keys: ParticipantKeys) -> bytes:
+        return wire.encode([_DOMAIN, self.run, name, keys.letters, keys.paillier])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from tacit.errors import WireError
 from tacit.rand import Rng
 from tacit.secure.curator.comparison import SecureComparison, cut, read_pairs
-from tacit.secure.curator.letter import Body
+from tacit.secure.curator.letter import Body, Pins
 from tacit.secure.curator.role import Finish, Mail, Program, Role, Turn, take
 from tacit.secure.curator.terms import CURATOR, Contribution, CuratorTerms
 from tacit.secure.paillier.key import PrivateKey, PublicKey
@@ -19,13 +19,20 @@ class CuratorMember(Role):
     """A party that is not the first."""
 
     def __init__(
-        self, name: str, terms: CuratorTerms, contribution: Contribution, *, rng: Rng, key: PrivateKey | None = None
+        self,
+        name: str,
+        terms: CuratorTerms,
+        contribution: Contribution,
+        *,
+        rng: Rng,
+        key: PrivateKey | None = None,
+        pins: Pins | None = None,
     ) -> None:
         """Take part; the first party may bring a key that it has, for keys serve many runs."""
         contribution.check(terms)
         if name not in terms.parties or (name == terms.first) != isinstance(self, FirstMember):
             raise WireError(f"{name!r} is not this kind of party in a run of {terms.n_parties}")
-        super().__init__(name, terms, rng=rng, key=key)
+        super().__init__(name, terms, rng=rng, key=key, pins=pins)
         self._own = contribution
 
     @property

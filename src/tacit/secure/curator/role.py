@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from tacit.errors import WireError
 from tacit.rand import Rng
 from tacit.record import decode_record, encode_record
-from tacit.secure.curator.letter import Body, Correspondent, Delivery, Directory, OutgoingLetters, ParticipantKeys
+from tacit.secure.curator.letter import (
+    Body,
+    Correspondent,
+    Delivery,
+    Directory,
+    OutgoingLetters,
+    ParticipantKeys,
+    Pins,
+)  # fmt: skip
 from tacit.secure.curator.terms import CURATOR, CuratorTerms
 from tacit.secure.paillier.key import PrivateKey, PublicKey
 from tacit.wire import Value
@@ -47,7 +55,10 @@ class Role(ABC):
         any other message is refused, and a run in which one was refused is over.
     """
 
-    def __init__(self, name: str, terms: CuratorTerms, *, rng: Rng, key: PrivateKey | None = None) -> None:
+    def __init__(
+        self, name: str, terms: CuratorTerms, *, rng: Rng, key: PrivateKey | None = None, pins: Pins | None = None
+    ) -> None:
+        """Take part; without `pins` nobody's keys are checked, for the curator and for simulations."""
         self.name = name
         self.terms = terms
         self._rng = rng
@@ -55,6 +66,7 @@ class Role(ABC):
         if key is None and name in (terms.first, CURATOR):
             key = PrivateKey.generate(terms.key_bits, rng=rng)
         self._paillier = key
+        self._pins = pins
         self._keys: dict[str, PublicKey] = {}
         self._running: Program | None = None
         self._turn: Turn | None = None
@@ -67,7 +79,8 @@ class Role(ABC):
     def hello(self) -> bytes:
         """The keys under which others write to this participant."""
         paillier = b"" if self._paillier is None else self._paillier.public_key.to_bytes()
-        return encode_record(ParticipantKeys(letters=self._letters.public_key, paillier=paillier))
+        keys = ParticipantKeys(letters=self._letters.public_key, paillier=paillier)
+        return encode_record(keys if self._pins is None else self._pins.signed(self.name, keys))
 
     def receive(self, message: bytes) -> bytes:
         """Take a delivery and hand over what follows from it."""
@@ -98,6 +111,8 @@ class Role(ABC):
                 keys = decode_record(ParticipantKeys, entry)
             except WireError as error:
                 raise WireError(f"the directory has no keys for {name!r}: {error}") from error
+            if self._pins is not None and name != CURATOR:
+                self._pins.check(name, keys)
             peers[name] = keys.letters
             if name in (self.terms.first, CURATOR):
                 self._keys[name] = self._paillier_key(keys.paillier)
