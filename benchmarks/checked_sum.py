@@ -23,9 +23,9 @@ from tacit.secure import envelope as sealing
 from tacit.secure.bound import NormBound, terms_of
 from tacit.secure.center.center import Center, MessageCenter
 from tacit.secure.center.node import NodeServer
-from tacit.secure.center.wanted import WantedSum
-from tacit.secure.envelope import Label, seal, sum_group_digest
-from tacit.secure.ring import Floats, Ints, Words, add
+from tacit.secure.center.wanted import WantedSum, added
+from tacit.secure.envelope import Label, LedgerMark, seal, sum_group_digest
+from tacit.secure.ring import Floats, Ints, Words
 from tacit.secure.share import split
 
 RNG = Rng.system()
@@ -34,13 +34,12 @@ RNG = Rng.system()
 class AddingNode(NodeServer):
     """A node that verifies signatures and adds up, whatever it is: as nodes did before there were proofs."""
 
-    def _total(self, wanted: WantedSum, envelopes: Mapping[str, bytes], boxes: Mapping[str, bytes]) -> Words:
-        first, *others = self._opened(wanted, envelopes).values()
-        total = first.words()
-        for found in others:
-            total = add(total, found.words())
-        self._sum_once(wanted.context, envelopes)
-        return total
+    def _total(
+        self, wanted: WantedSum, envelopes: Mapping[str, bytes], boxes: Mapping[str, bytes]
+    ) -> tuple[Words, str]:
+        contents = self._opened(wanted, envelopes)
+        self._memory.take_sum(wanted.context, wanted.use, envelopes, {})
+        return added(contents), ""
 
 
 class SignedCenter(MessageCenter):
@@ -52,7 +51,7 @@ class SignedCenter(MessageCenter):
     def __init__(self, n_parties: int, *, checks: bool) -> None:
         self.signers = {f"p{i}": SigningKey.generate() for i in range(n_parties)}
         self.pinned = {name: bytes(key.verify_key) for name, key in self.signers.items()}
-        self.checks = checks
+        self.checks, self.number = checks, 0
         self.nodes: list[NodeServer] = []
         kind = NodeServer if checks else AddingNode
         self.nodes += [
@@ -78,7 +77,11 @@ class SignedCenter(MessageCenter):
         digest = sum_group_digest(self.pinned)
         sealed = {}
         for name, addend in zip(self.signers, addends, strict=True):
-            label = Label(context=context, party=name, n_parties=len(addends), sum_group=digest, bound=bound)
+            self.number += 1
+            mark = LedgerMark(epoch=name, number=self.number, line=0, head="")
+            label = Label(
+                context=context, party=name, n_parties=len(addends), sum_group=digest, bound=bound, ledger=mark
+            )
             sign = self._signer(name)
             sealed[name] = (
                 seal(addend, label, self.keys, rng=RNG, sign=sign) if self.checks else self._bare(addend, label, sign)

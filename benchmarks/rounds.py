@@ -26,6 +26,7 @@ from one_step import OneStep, Plan
 from tacit import wire
 from tacit.daemon.coordinator.joining import join
 from tacit.daemon.coordinator.server import CoordinatorDaemon
+from tacit.daemon.party.anchor import AnchoredLedger
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.federation.agreement import Agreement
@@ -48,7 +49,6 @@ from tacit.federation.policy import Policy
 from tacit.federation.reply import Noised
 from tacit.federation.step import step
 from tacit.privacy.event import Pure
-from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center.embedded import EmbeddedCenter
 
@@ -79,7 +79,8 @@ class Handler:
 
     def __init__(self, folder: MemberFolder) -> None:
         table = Table.from_arrays(np.zeros((2, 1)), np.array([0, 1]), SCHEMA)
-        ledger = Ledger(folder.path / "ledger.db")
+        self._anchored = AnchoredLedger(folder.path, folder.identity.name)
+        ledger = self._anchored.ledger
         self._guard = Guard(folder.identity.name, table, policy=Policy(), ledger=ledger, rng=Rng.system())
 
     def handle(self, letter: Letter) -> LetterReply | None:
@@ -89,7 +90,9 @@ class Handler:
         if letter.kind == BEGIN:
             self._guard.begin(letter.run, AGREEMENT, SumGroup.decode(letter.body))
             return LetterReply(kind=BEGIN, body=b"")
-        return LetterReply(kind=ANSWER, body=self._guard.answer(letter.body, AGREEMENT, ()))
+        answer = self._guard.answer(letter.body, AGREEMENT, ())
+        self._anchored.anchor()
+        return LetterReply(kind=ANSWER, body=answer)
 
     def arrives(self, letter: Letter) -> None:
         """Nothing is so urgent."""

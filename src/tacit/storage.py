@@ -88,13 +88,14 @@ def open_database(
     return database
 
 
-def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None:
+def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o666, flush: bool = True) -> None:
     """Write a file, on the disk when this returns; a reader, or a crash, finds what was there before or all of it.
 
     Args:
         path: the file.
         content: what it is to hold; text is written as UTF-8.
         mode: the permissions of the new file, less those that the process withholds (umask).
+        flush: whether to wait for the disk; without that a power cut may bring back what was there before.
 
     Raises:
         SettingError: if it cannot be written; the file is then as it was.
@@ -102,9 +103,10 @@ def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o666) ->
     target = Path(path)
     temporary = target.parent / f".tacit-{_RNG.bytes(8).hex()}.tmp"
     try:
-        _write_new(temporary, content, mode)
+        _write_new(temporary, content, mode, flush=flush)
         temporary.replace(target)
-        _flush_folder(target.parent)
+        if flush:
+            _flush_folder(target.parent)
     except OSError as error:
         raise _unwritable(target, error) from error
     finally:
@@ -112,9 +114,9 @@ def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o666) ->
             temporary.unlink(missing_ok=True)
 
 
-def write_json(path: str | Path, form: object, *, mode: int = 0o666) -> None:
+def write_json(path: str | Path, form: object, *, mode: int = 0o666, flush: bool = True) -> None:
     """Write a small JSON file, whole or not at all."""
-    write_whole(path, json.dumps(form, indent=1) + "\n", mode=mode)
+    write_whole(path, json.dumps(form, indent=1) + "\n", mode=mode, flush=flush)
 
 
 def write_secret(path: Path, content: str | bytes) -> None:
@@ -197,14 +199,15 @@ def _version(database: Database) -> int | None:
     return 1 if n_tables else None
 
 
-def _write_new(path: Path, content: str | bytes, mode: int) -> None:
+def _write_new(path: Path, content: str | bytes, mode: int, *, flush: bool = True) -> None:
     data = content.encode() if isinstance(content, str) else content
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
         raise

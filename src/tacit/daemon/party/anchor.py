@@ -52,7 +52,8 @@ class AnchoredLedger:
         """Write down how far the ledger has come."""
         now = self._marks.now()
         form = {"epoch": now.epoch, "number": now.number, "line": now.line, "head": now.head}
-        write_json(self._path, form, mode=OWNER_ONLY)
+        # Not waited for: after a power cut the ledger may be ahead of its anchor, never behind it.
+        write_json(self._path, form, mode=OWNER_ONLY, flush=False)
 
     def close(self) -> None:
         """Close the ledger."""
