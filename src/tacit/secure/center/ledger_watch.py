@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tacit.errors import CenterError
+from tacit.errors import AddendRefused, CenterError
 from tacit.secure.envelope import LedgerMark
 from tacit.storage import Database
 
@@ -58,11 +58,17 @@ class LedgerWatch:
         """Take one number of each party, within the transaction that is open.
 
         Raises:
-            CenterError: if a party has another ledger than before, or a number was taken before.
+            AddendRefused: naming the parties that have another ledger than before, or whose number was taken before.
         """
+        refused: dict[str, str] = {}
         for party, mark in marks.items():
-            self._pin(party, mark)
-            self._take(party, mark)
+            try:
+                self._pin(party, mark)
+                self._take(party, mark)
+            except CenterError as error:
+                refused[party] = str(error)
+        if refused:
+            raise AddendRefused(refused)
 
     def accept_new(self, party: str) -> None:
         """Let the party's next ledger be pinned in place of the one that is.
@@ -92,7 +98,7 @@ class LedgerWatch:
         ).fetchall()
         if any(epoch != mark.epoch or retired for epoch, retired, _ in known):
             raise CenterError(
-                f"party {party!r} has another ledger than before: the old one was lost, or left. If its owner says so "
+                f"it has another ledger than before: the old one was lost, or left. If its owner says so "
                 f"by telephone, each node's operator accepts that once: `tacit center accept-ledger {party}`"
             )
         if not known or known[0][2] < mark.number:
@@ -110,7 +116,7 @@ class LedgerWatch:
         ).fetchone()
         if before is not None and number <= before[1]:
             raise CenterError(
-                f"party {party!r} sealed this with a ledger that was taken back to an earlier state, or that runs "
+                f"it sealed this with a ledger that was taken back to an earlier state, or that runs "
                 f"twice: its number {number} was something else before. Let its owner restore the newest ledger"
             )
         after = self._database.execute(
