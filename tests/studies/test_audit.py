@@ -28,8 +28,8 @@ SOUND: list[tuple[str, dict[str, Any]]] = [
     ("ternary-descent", {"delta": 0.3}),
 ]
 PRINTED = [("objective-perturbation", {}), ("noisy-descent", {"delta": 0.1}), ("ternary-descent", {"delta": 0.1})]
-# Of the noise for epsilon = 1: a large delta tells Gaussians apart with the fewest runs. Half of it is flagged by 150
-# runs in a third of all audits at delta = 0.3, as by 300 at 0.1; a third of it by nearly all, at delta = 0 too.
+# Few runs find gross errors: a third of the noise, say. A large delta tells Gaussians apart with the fewest. To see
+# half the noise reliably is `make audit`'s affair, and that of `test_half_the_noise_is_flagged` for one method.
 RUNS = 150
 
 
