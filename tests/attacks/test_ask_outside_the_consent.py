@@ -13,6 +13,7 @@ from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
 from tacit.daemon.party.owner_text import study_lines
 from tacit.daemon.party.settings import PartyFile
+from tacit.federation.policy import Policy
 from tacit.methods.descent.statistic import Iterate, party_gradient
 from tacit.methods.privlogit.method import QUESTIONS
 from tacit.methods.privlogit.statistic import Measure
@@ -200,3 +201,25 @@ def test_the_page_shows_another_quorum_than_is_enforced(office: Office) -> None:
     assert "the parties of the first run that you answer are those of every later one" in shown(
         exact("shown", "sums", text=STUDY)
     )
+
+
+def test_a_column_that_the_owner_keeps_back_is_not_learned_as_the_target(office: Office) -> None:
+    study = trial("target")
+    office.opt_in(study)
+    features = [*study.schema.feature_names]
+    office.set_policy("north", r"^(# )?columns = .*", f"columns = {features!r}")
+    assert "its policy does not allow this" in refusal(partial(office.group, study))
+    office.set_policy("north", r"^columns = .*", f"columns = {[*features, study.schema.target.name]!r}")
+    assert refusal(partial(office.group, study)) == ""
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [("colluders = 0", "NONE: if one other party"), ("colluders = 1", "though 1 of the other parties")],
+)
+def test_the_page_says_against_how_many_the_promise_holds(office: Office, stated: str, said: str) -> None:
+    study = trial(f"page of {stated}", STUDY.replace("[federation]", f"[federation]\n{stated}"))
+    office.opt_in(study)
+    offered = Consents(office.folders["north"].path / CONSENT_FILE).named(study.digest())
+    page = " ".join(" ".join(study_lines(offered, office.folders["north"], Policy())).split())
+    assert said in page

@@ -12,17 +12,23 @@ import pytest
 
 from tacit import wire
 from tacit.daemon.party.anchor import make_ledger
+from tacit.daemon.party.consent import Consents
 from tacit.daemon.party.handler import PartyHandler
 from tacit.errors import WireError
 from tacit.federation.log import Log
 from tacit.federation.member.address import Address
 from tacit.federation.member.folder import MemberFolder, Pinned
 from tacit.federation.member.identity import Identity
+from tacit.federation.member.known_members import KnownMembers
+from tacit.federation.member.member_list import MemberList
 from tacit.federation.message import question_digest
 from tacit.federation.nats.journal import Journal
 from tacit.federation.nats.kind import PARTY_CALLS, most_bytes
 from tacit.federation.nats.letter import Letter, read_letter, signed, write_letter
 from tacit.privacy.ledger import Ledger
+from tacit.studies.study import Study
+
+from ..daemon.conftest import STUDY
 
 COORDINATOR = Identity("coordinator", "coordinator", b"c" * 32)
 NORTH = Identity("north", "party", b"n" * 32)
@@ -186,3 +192,23 @@ def test_a_daemons_own_log_grows_slower_the_longer_a_flood_lasts(monkeypatch: py
     assert stream.getvalue().count("\n") < 400  # 20 in 1 s, in 2 s, 4 s, ... 10 minutes, 10 minutes, ...
     assert len(stream.getvalue()) < MEGABYTE
     assert '"left_out"' in stream.getvalue()
+
+
+def test_lists_and_studies_without_end_fill_no_disk(tmp_path: Path) -> None:
+    known = KnownMembers(tmp_path)
+    for number in range(1, 4):
+        strangers = tuple(f"stranger-{number}-{k}" for k in range(1000))
+        known.follow(MemberList(number=number, members=(COORDINATOR.member,), revoked=strangers))
+    assert known.gone() == frozenset()  # nobody who was never here
+    consents = Consents(tmp_path / "studies.db")
+    for number in range(220):
+        consents.keep(Study.parse(STUDY.replace('"trial"', f'"trial {number}"')))
+    assert len(consents.all()) <= 201
+    consents.close()
+
+
+def test_runs_that_begin_and_are_given_up_without_end_fill_no_log(party: PartyHandler) -> None:
+    for number in range(300):
+        party._log.append("began", run=f"r{number}")
+        party._log.append("abandoned", run=f"r{number}")
+    assert len(party._log.lines()) <= 201
