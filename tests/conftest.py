@@ -1,16 +1,45 @@
-"""What holds for every test: a slow machine is no fault."""
+"""What holds for every test: a slow machine is no fault, and no work is done twice."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Two workers on two cores: threads of linear algebra would wait for each other. Read when NumPy is first imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("tacit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tacit")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests run the same lines a thousand times: measuring their coverage would cost minutes and tell nothing."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Share the tests out between workers, and say which of them are measured."""
+    traced: set[str] = set()
     for item in items:
-        if item.get_closest_marker("slow") is not None:
+        if not _is_measured(item, traced):
             item.add_marker("no_cover")
+        if item.get_closest_marker("xdist_group") is None and _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    if hasattr(config, "workerinput"):  # what takes long begins early, so that no worker waits for it at the end
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _is_measured(item: pytest.Item, traced: set[str]) -> bool:
+    """Whether the lines that a test runs are counted: those of each test's first case, if it is not slow.
+
+    Other cases and slow tests run the same lines again: counting them costs minutes and tells next to nothing.
+    """
+    name = item.nodeid.partition("[")[0]
+    if name in traced or item.get_closest_marker("slow") is not None:
+        return False
+    traced.add(name)
+    return True
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether a test uses something that was made for its whole file: two workers would make it twice."""
+    found = getattr(item, "_fixtureinfo", None)
+    made = found.name2fixturedefs.values() if found is not None else ()
+    return any(fixture.scope == "module" for all_ in made for fixture in all_)
