@@ -182,7 +182,9 @@ def test_a_model_comes_back_from_its_file(
     for attribute in LEARNED:
         np.testing.assert_array_equal(getattr(loaded, attribute), getattr(model, attribute))
     assert loaded.summary() == model.summary()
-    assert loaded.report.html() == model.report.html()
+    assert loaded.report.text() == model.report.text()
+    if settings is SETTINGS[name][0]:  # the page is made of the same facts, and takes long
+        assert loaded.report.html() == model.report.html()
     X = np.random.default_rng(1).normal(size=(9, 4))
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 

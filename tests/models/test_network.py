@@ -16,6 +16,8 @@ from tacit.errors import SettingError
 from tacit.models.ghost import _ROWS, Clip, _exp
 from tacit.models.network import Perceptron, TorchNetwork, register_module
 
+pytestmark = pytest.mark.xdist_group("ternary-descent")  # PyTorch is imported once
+
 CLIPS = [Clip(bound=1.0), Clip(bound=0.37), Clip(bound=0.02, norm="largest")]
 
 

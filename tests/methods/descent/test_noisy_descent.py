@@ -34,6 +34,8 @@ from tacit.privacy.event import Composed, NotPrivate, PoissonSampled, Repeated
 
 from ..conftest import assert_drawn_from, derived, make_data
 
+pytestmark = pytest.mark.xdist_group("noisy-descent")  # what it calibrates is calibrated once
+
 Make = Callable[..., Federation]
 OPEN = Policy(not_private=["noisy-descent"])
 

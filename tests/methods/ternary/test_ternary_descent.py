@@ -38,6 +38,8 @@ from tacit.wire import encode
 
 from ..conftest import derived, make_data
 
+pytestmark = pytest.mark.xdist_group("ternary-descent")  # what it calibrates is calibrated once
+
 Make = Callable[..., Federation]
 
 ALLOWED = Policy(not_private=["ternary-descent"])
