@@ -139,7 +139,7 @@ def test_sound_noise_of_the_entity_covers_its_sensitivity() -> None:
     assert stats.kstest(radii, stats.gamma(4, scale=entity.sensitivity / 0.5 * 128 / 127).cdf).pvalue > 1e-3
     gauss = entity_of(np.array([[1.0, 0.0]]), delta=1e-5)
     spread = np.std([gauss.noised(np.zeros(2), rng=rng) for _ in range(300)])
-    assert 3 < spread / gauss.sensitivity < 5  # 4.6 standard deviations at (1, 1e-5), for zCDP
+    assert 3 < spread / gauss.sensitivity < 5  # 3.8 standard deviations at (1, 1e-5)
 
 
 def test_the_entitys_regularisation_is_a_rule_of_public_numbers() -> None:

@@ -29,9 +29,9 @@ from tacit.methods.functional.statistic import (
     paper_scales,
     statistics,
 )
-from tacit.privacy.accounting import rho_for
+from tacit.privacy.accounting import mu_for
 from tacit.privacy.event import Composed, NotPrivate, Pure, Repeated
-from tacit.privacy.noise.grid import concentrated_event
+from tacit.privacy.noise.grid import mu_event
 
 from ..conftest import assert_drawn_from, derived, make_data
 
@@ -250,8 +250,8 @@ def test_colluders_raise_the_noise(federation: Make) -> None:
     ("settings_", "event"),
     [
         ({"epsilon": 0.7, "delta": 0}, Pure(epsilon=0.7)),
-        ({"epsilon": 0.7, "delta": 1e-5}, concentrated_event(rho_for(0.7, 1e-5))),
-        ({"epsilon": 0.7}, concentrated_event(rho_for(0.7, 1e-6))),  # 300 records: 1 / n^2 is more than 1e-6
+        ({"epsilon": 0.7, "delta": 1e-5}, mu_event(mu_for(0.7, 1e-5))),
+        ({"epsilon": 0.7}, mu_event(mu_for(0.7, 1e-6))),  # 300 records: 1 / n^2 is more than 1e-6
         ({"calibration": "paper"}, NotPrivate(why="FunctionalMechanism as the document prints it")),
         ({"epsilon": math.inf}, NotPrivate(why="epsilon is infinite: no noise is added")),
     ],

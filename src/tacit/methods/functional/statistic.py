@@ -154,7 +154,7 @@ class Plan:
         return flat[: self.n_linear].reshape(-1, self.width), np.triu(A) + np.triu(A, 1).T
 
 
-@step("functional-mechanism/sums", version=2, plan=Plan)
+@step("functional-mechanism/sums", version=3, plan=Plan)
 def noisy_sums(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """This party's t and A, noised and sealed."""
     vector = plan.pack(*statistics(table, plan.cohort.constant))

@@ -203,7 +203,7 @@ def _are_orthonormal(directions: Floats) -> bool:
     return float(np.abs(directions @ directions.T - np.eye(r)).sum()) <= _ORTHONORMAL
 
 
-@step("hypothesis-transfer/release", version=2, plan=Plan, values=Reference)
+@step("hypothesis-transfer/release", version=3, plan=Plan, values=Reference)
 def release(table: Table, plan: Plan, reference: Reference, *, rng: Rng) -> Noised:
     """Split the records in two, make a model of one half and a description of the other, and noise both."""
     plan.check_reference(reference)
