@@ -24,9 +24,9 @@ Paper     Wang, dissertation, chapter 4: algorithm 4 (DPHTL) and, as weights="di
 Proof (sound). A source draws a uniformly random set A of n_l of its n records, and tells nobody. From A it makes theta,
 the minimiser of mean loss + (Lam/2) ||theta||^2, which a record of A moves by at most D / (n_l Lam) (T1,
 `models.sensitivity`); the computed one is within tau of it, certified by the solver, so that S = D / (n_l Lam) + 2 tau.
-From the others it makes v: the mean of B x, or the discriminator, which a record moves by at most kappa / n_u or kappa
-/ (n_u Lam') (`importance`), and again twice the error of computing it. Each is released with noise for its S and all
-of epsilon (`privacy.noise.grid`).
+From the others it makes v: the mean of B x, or the discriminator, which a record moves by at most kappa / n_u or
+min(kappa, D) / (n_u Lam') (`importance`), and again twice the error of computing it. Each is released with noise for
+its S and all of epsilon (`privacy.noise.grid`).
 
 Let tables differ in record i alone. For a given A that does not hold i, theta's release is the same on both, and v's
 is epsilon-private and independent of it; if A holds i it is the other way round. So for every A and every outcome
