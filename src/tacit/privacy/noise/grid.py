@@ -39,9 +39,11 @@ from tacit.rand import Rng
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+DITHER_SHARE = 1 / 128
+"""Of a pure epsilon: for what rounding and floats may tell."""
+
 _FINE, _CHECKED = 2.0**50, 2.0**57  # of a sum without noise; of its norm times the number of coordinates
 _HALF_RANGE = 2.0**61  # for the values and their main noise; as much again is left for dither and tails
-_DITHER_SHARE = 1 / 128  # of epsilon, for what rounding and floats may tell
 _DITHERING = 70  # honest parties expected to add a dither, if there are as many: exp(-70) < 2**-100
 
 
@@ -203,13 +205,13 @@ class SphericalGrid(NoiseGrid):
     @property
     def noise_scale(self) -> float:
         """The scale s of the spherical Laplace noise, in data units."""
-        return self.total.sensitivity / ((1 - _DITHER_SHARE) * self.epsilon) * (1 + 2.0**-50)
+        return self.total.sensitivity / ((1 - DITHER_SHARE) * self.epsilon) * (1 + 2.0**-50)
 
     @cached_property
     def step(self) -> float:
         """So fine that the dither's scale is below s / 2**10, if sums then fit and floats are that good."""
         t = self.total
-        wanted = self.noise_scale / 2.0**10 * _DITHER_SHARE * self.epsilon / (2 * t.n_parties * t.dimension)
+        wanted = self.noise_scale / 2.0**10 * DITHER_SHARE * self.epsilon / (2 * t.n_parties * t.dimension)
         fits = t.n_parties * (t.value_bound + self._share_bound) / _HALF_RANGE
         return max(_power_of_two_below(wanted), _power_of_two_above(max(fits, 2 * self._float_error)))
 
@@ -217,7 +219,7 @@ class SphericalGrid(NoiseGrid):
     def dither_scale(self) -> float:
         """The scale 2 b d / epsilon_3 of the discrete Laplace noise, in steps."""
         b = self.total.n_parties * (0.5 + self._float_error / self.step)
-        return 2 * b * self.total.dimension / (_DITHER_SHARE * self.epsilon) * (1 + 2.0**-50)
+        return 2 * b * self.total.dimension / (DITHER_SHARE * self.epsilon) * (1 + 2.0**-50)
 
     @property
     def noise_std(self) -> float:
