@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.optimize import minimize
+from scipy.special import expit, lambertw, softmax
 
 from tacit.errors import SettingError
 from tacit.models.sensitivity import (
@@ -17,7 +18,7 @@ from tacit.models.sensitivity import (
 )
 from tacit.models.solver import Problem, fit
 
-TABLE = {2: 1.010, 1: 1.048, 0.5: 1.213, 0.1: 1.505, 0.05: 1.636, 0.01: 1.854, 0.001: 1.970, 1e-4: 1.995}
+TABLE = {2: 1.006, 1: 1.019, 0.5: 1.050, 0.1: 1.214, 0.05: 1.328, 0.01: 1.637, 0.001: 1.907, 1e-4: 1.982}
 
 
 @pytest.mark.parametrize(("l2_mean", "diameter"), TABLE.items())
@@ -66,12 +67,59 @@ def test_the_diameter_grows_with_the_bound(bound, more):
 @settings(max_examples=60, deadline=None)
 @given(l2_mean=st.floats(1e-4, 10), radius=st.floats(0.1, 5), classes=st.sampled_from([2, 3, 6]))
 def test_the_longest_minimiser_is_not_longer_than_the_bound(l2_mean, radius, classes):
-    """One record on the boundary pulls hardest; no other data set has a longer minimiser in one dimension."""
-    X, y = np.array([[radius]]), np.array([0])
-    problem = Problem(n_features=1, n_classes=classes, l2=l2_mean, intercept="none")
-    longest = np.linalg.norm(fit(lambda: [(X, y)], problem=problem).theta)
+    """One record on the boundary, or nearer if its scores would be too large: it attains the bound."""
     bound = minimiser_norm_bound(l2_mean, radius, classes)
-    assert longest <= bound <= math.sqrt(2 * math.log(classes) / l2_mean) * (1 + 1e-9)
+    pull = 1 + float(lambertw((classes - 1) / math.e).real)  # a*, where a record pulls hardest
+    stretch = 1.0 if classes == 2 else math.sqrt(classes / (classes - 1))
+    X, y = np.array([[min(radius, pull / (stretch * bound))]]), np.array([0])
+    problem = Problem(n_features=1, n_classes=classes, l2=l2_mean, intercept="none", tolerance=1e-12)
+    longest = float(np.linalg.norm(fit(lambda: [(X, y)], problem=problem).theta))
+    assert longest <= bound * (1 + 1e-9)
+    assert longest == pytest.approx(bound, rel=1e-6)
+    assert bound <= math.sqrt(2 * math.log(classes) / l2_mean)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 100_000),
+    classes=st.sampled_from([2, 3, 6]),
+    l2_mean=st.sampled_from([1e-3, 1e-2, 0.1, 1.0]),
+    radius=st.sampled_from([0.5, 1.0, 3.0]),
+)
+def test_no_data_set_has_a_longer_minimiser(seed, classes, l2_mean, radius):
+    """Rows of many lengths and directions, with labels that follow a model, or the class of the first row for all."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 20)), int(rng.integers(1, 4))
+    X = rng.normal(size=(n, d))
+    X *= radius * rng.random((n, 1)) ** rng.choice([0.0, 0.3, 1.0]) / np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.argmax(X @ rng.normal(size=(d, classes)), axis=1) if rng.random() < 0.7 else np.zeros(n, dtype=np.int64)
+    problem = Problem(n_features=d, n_classes=classes, l2=n * l2_mean, intercept="none")
+    found = fit(lambda: [(X, y)], problem=problem)
+    assert np.linalg.norm(found.theta) <= minimiser_norm_bound(l2_mean, radius, classes) + found.distance_bound
+
+
+@pytest.mark.parametrize("classes", [2, 3, 6, 12])
+def test_no_scores_pull_harder_than_lamberts_function_says(classes):
+    """f = s_y - sum_c p_c s_c by search, from random scores uphill: steps 2 and 3 of the proof; 4 for short ones."""
+    largest = float(lambertw((classes - 1) / math.e).real)
+    rng = np.random.default_rng(classes)
+
+    def pull(s):
+        p = softmax(s, axis=-1)
+        return s[..., 0] - (p * s).sum(axis=-1)
+
+    spread = rng.normal(size=(50_000, classes)) * rng.choice([0.3, 1.0, 3.0], size=(50_000, 1))
+    assert pull(spread).max() <= largest
+    best = max((minimize(lambda s: -pull(s), s, tol=1e-12).fun for s in spread[:5]), key=abs)
+    assert -best == pytest.approx(largest, rel=1e-6)
+    stretch = math.sqrt(classes / (classes - 1))
+    for length in (0.2, 0.5, 0.8):
+        short = spread / np.linalg.norm(spread, axis=1, keepdims=True) * length
+        short[0] = -1 / math.sqrt(classes * (classes - 1))
+        short[0, 0] = (classes - 1) / math.sqrt(classes * (classes - 1))
+        short[0] *= length
+        t = stretch * length
+        assert pull(short).max() == pytest.approx((classes - 1) * t / (math.exp(t) + classes - 1), rel=1e-9)
 
 
 def neighbours(seed, n, dimension, classes, radius):
@@ -129,8 +177,8 @@ def test_a_single_record_never_moves_it_further_than_a_party():
 
 
 def test_hamm_ensemble_value():
-    """METHODS: at Lam = 1e-4, C = 6 the norm bound gives 2 sqrt(2 ln 6 / Lam) = 379."""
-    assert party_sensitivity(1e-4, 1.0, 6) == pytest.approx(2 * math.sqrt(2 * math.log(6) / 1e-4), rel=1e-6)
+    """At Lam = 1e-4 and C = 6 the norm bound gives 2 sqrt(W(5/e) / Lam) = 180.5; J(w) <= J(0) alone would give 379."""
+    assert party_sensitivity(1e-4, 1.0, 6) == pytest.approx(180.505, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.group import SumGroup
 from tacit.methods.setting import check_choice, check_colluders
 from tacit.models.loss import Loss
-from tacit.privacy.accounting import rho_for
+from tacit.privacy.accounting import mu_for, rho_for
 from tacit.privacy.event import Event, NotPrivate
 from tacit.privacy.guarantee import RELATIONS, Relation, check_delta, check_epsilon
 from tacit.privacy.noise.grid import NoiseGrid, VectorSum, calibrated_event, calibrated_grid, exact_grid
@@ -230,6 +230,11 @@ class Promise:
     def rho(self) -> float:
         """That of the zero-concentrated privacy that implies (epsilon, delta); infinite where nothing is promised."""
         return math.inf if self.not_private is not None else rho_for(self.epsilon, self.settled_delta)
+
+    @property
+    def mu(self) -> float:
+        """That of the Gaussian privacy that implies (epsilon, delta); infinite where nothing is promised."""
+        return math.inf if self.not_private is not None else mu_for(self.epsilon, self.settled_delta)
 
     def event(self) -> Event:
         """What a run costs whose one release is calibrated to the promise."""

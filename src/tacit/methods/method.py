@@ -35,8 +35,8 @@ from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
 from tacit.models.inference import Inference
-from tacit.privacy.accounting import epsilon_for, epsilon_of, guarantee_of
-from tacit.privacy.event import Composed, Event
+from tacit.privacy.accounting import epsilon_of, guarantee_of
+from tacit.privacy.event import Composed, Event, Gaussian
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
 from tacit.report.coefficient import coefficient_rows
 from tacit.report.facts import HEADINGS, FitFacts, PartyFacts, RunFacts, TrafficFacts
@@ -173,7 +173,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if promise.is_pure:
             epsilon = promise.epsilon / factor
         else:
-            epsilon = epsilon_for(promise.rho / factor**2, promise.settled_delta)
+            epsilon = epsilon_of(Gaussian(noise_multiplier=factor / promise.mu), promise.settled_delta)
         return type(self)(**self.get_params() | {"epsilon": epsilon})
 
     @classmethod

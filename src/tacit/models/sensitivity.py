@@ -8,6 +8,24 @@ Sensitivity. If w1 and w2 minimise J on data sets that differ in one record, str
     l2_mean ||w1 - w2|| <= ||grad J_1(w2)|| = ||grad J_1(w2) - grad J_2(w2)|| <= D / n,
 with D the largest distance of two records' gradients at any w that can be a minimiser, ||w|| <= B.
 
+Norm of a minimiser, C classes. Let s = W x be a record's scores, p its probabilities and q = p_y that of its label.
+
+1. At the minimiser the gradient of J is 0. Its inner product with W says that l2_mean ||W||^2 is the mean over the
+   records of f = s_y - sum_c p_c s_c. For two classes and one vector that is f = m sigma(-m), m = w.u. A record that
+   adds no loss has f = 0.
+2. Scores differ by s_y - s_c = log(q / p_c), so f = sum over c != y of p_c log(q / p_c). The logarithm is concave: for
+   a given q this is largest if the other p_c are all equal. So f <= h(a) with h(a) = (C - 1) a / (e^a + C - 1) and a =
+   log((C - 1) q / (1 - q)).
+3. h is negative below 0, rises to a* = 1 + W((C - 1) / e) and falls then, W being Lambert's function: h'(a) = 0 says
+   (a - 1) e^a = C - 1. There h(a*) = a* - 1 = W((C - 1) / e). Hence l2_mean ||W||^2 <= W((C - 1) / e).
+4. Short models do not reach a*. For two classes a = m <= R ||w||. For more, a = s_y - log(mean of e^(s_c) over c != y),
+   at most s_y less the mean of these s_c. That is a product of s, of norm at most R ||W||, with a vector of norm
+   sqrt(C / (C - 1)). So a <= k ||W|| with k = R, or k = R sqrt(C / (C - 1)).
+5. Together l2_mean b^2 <= h(min(k b, a*)) for b = ||W||. Since h(t) / t^2 falls, B is where both sides are equal. If a*
+   is reached there, B = sqrt(W((C - 1) / e) / l2_mean). Otherwise l2_mean B = k (C - 1) / (e^(k B) + C - 1).
+
+One record of the right length has a minimiser as long as that. J(w*) <= J(0) would give sqrt(2 ln C / l2_mean) alone.
+
 Diameter, binary. D(B, R) = sup ||sigma(-w.u) u - sigma(-w.u') u'|| over ||w|| <= B, ||u||, ||u'|| <= R. Scaling gives
 D(B, R) = R D(RB, 1). Let w = b e, ||e|| = 1, and split u = s e + t with t orthogonal to e. Given s, s' the distance is
 largest when t and t' are opposite and as long as they may be, so u and u' are unit vectors at angles a and -a' from e,
@@ -26,8 +44,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, lambertw
 
+from tacit.bisection import bisect
 from tacit.errors import SettingError
 from tacit.models.loss import Array
 
@@ -42,21 +61,29 @@ _MOST_PAIRS = 2_000_000
 def minimiser_norm_bound(l2_mean: float, radius: float, n_classes: int = 2) -> float:
     """B: no minimiser of J is longer, whatever the records.
 
-    J(w*) <= J(0) = ln C gives B <= sqrt(2 ln C / l2_mean). Stationarity gives l2_mean ||w*|| <= the largest gradient
-    norm of a record at w*, which grows with ||w*||: applied to any bound it gives another, until that helps no more.
+    The module's text has the proof, in five steps.
 
     Guarantees:
         ||w*|| <= the result for every data set with rows of norm at most `radius`.
     """
     _check(l2_mean=l2_mean, radius=radius)
     _check_classes(n_classes)
-    bound = math.sqrt(2 * math.log(n_classes) / l2_mean) * _UP
-    for _ in range(1000):
-        smaller = gradient_norm(bound, radius, n_classes) / l2_mean * _UP
-        if not smaller < bound * (1 - 1e-12):
-            break
-        bound = smaller
-    return bound
+    return _norm_bound(l2_mean, radius, n_classes)
+
+
+@lru_cache(maxsize=1024)
+def _norm_bound(l2_mean: float, radius: float, n_classes: int) -> float:
+    others = n_classes - 1
+    largest = float(lambertw(others / math.e).real) * _UP  # h(a*)
+    k = radius * (1.0 if n_classes == 2 else math.sqrt(n_classes / others)) * _UP
+    bound = math.sqrt(largest / l2_mean) * _UP
+    if k * bound >= 1 + largest:
+        return bound
+
+    def is_enough(b: float) -> bool:
+        return l2_mean * b >= k * float(expit(math.log(others) - k * b))
+
+    return bisect(is_enough, yes=bound, no=0.0, tolerance=1e-13) * _UP
 
 
 def gradient_diameter(minimiser_bound: float, radius: float) -> float:

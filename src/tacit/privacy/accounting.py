@@ -48,7 +48,7 @@ from tacit.privacy.event import (
     Under,
     Zcdp,
 )
-from tacit.privacy.gaussian import least_epsilon, log_gaussian_delta, mu_of_pure
+from tacit.privacy.gaussian import gaussian_mu, least_epsilon, log_gaussian_delta, mu_of_pure
 from tacit.privacy.guarantee import RELATIONS, Guarantee, Relation, Unit, check_delta, check_epsilon
 
 if TYPE_CHECKING:
@@ -86,8 +86,19 @@ def guarantee_of(event: Event, delta: float, unit: Unit, relation: Relation) -> 
 
 
 def noise_multiplier_for(epsilon: float, delta: float) -> float:
-    """The least discrete Gaussian noise over sensitivity that is (epsilon, delta)-private, rounded up."""
-    return math.sqrt(1 / (2 * rho_for(epsilon, delta))) * _UP
+    """The least Gaussian noise over sensitivity that is (epsilon, delta)-private, rounded up."""
+    return 1 / mu_for(epsilon, delta) * _UP
+
+
+@lru_cache(maxsize=4096)
+def mu_for(epsilon: float, delta: float) -> float:
+    """The largest mu whose Gaussian privacy implies (epsilon, delta), rounded down.
+
+    It is so much below that releases of mu_k with mu**2 = sum mu_k**2 cost no more than epsilon, rounding included.
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+    return math.inf if math.isinf(epsilon) else gaussian_mu(epsilon, delta) / _UP**2
 
 
 @lru_cache(maxsize=4096)

@@ -56,7 +56,9 @@ class Gaussian:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussian:
-    """An integer vector with discrete Gaussian noise, or with a sum of such (see `accounting`).
+    """An integer vector with discrete Gaussian noise, or with a sum of such, counted as concentrated privacy.
+
+    Ledgers hold it of earlier releases. Sums of fine shares are `Gaussian` events now (`noise.continuous`).
 
     `noise_multiplier` is the noise parameter over the L2 sensitivity, both in grid units and the sensitivity with
     the effect of rounding included.

@@ -29,7 +29,7 @@ from tacit.methods.public_model import linear_model, pretrain
 from tacit.models.loss import Loss
 from tacit.models.problem import Problem
 from tacit.models.solver import fit
-from tacit.privacy.accounting import epsilon_of, rho_for
+from tacit.privacy.accounting import epsilon_of, mu_for
 from tacit.privacy.event import Composed, NotPrivate, PoissonSampled, Repeated
 
 from ..conftest import assert_drawn_from, derived, make_data
@@ -59,7 +59,7 @@ def make_plan(
         cohort=Cohort.of(schema, group, colluders=None, constant=constant),
         promise=Promise(method="NoisyDescent", epsilon=1.0, delta=1e-6),
         rounds=5,
-        rho=0.01,
+        mu=0.14,
         probability=probability,
         clip=clip,
         paper_std=0.0,
@@ -198,23 +198,9 @@ def test_the_noise_is_gaussian_and_of_the_size_for_this_very_iterate(federation:
     noise = noise_of(parties, model, 60)
     theta = np.zeros(5) if start is None else np.array([6.0, 0, 0, 0, 0])
     plan = plan_of(model, parties)
-    std = plan.sensitivity(theta) / math.sqrt(2 * rho_for(0.8, 1e-5))
+    std = plan.sensitivity(theta) / mu_for(0.8, 1e-5)
     assert plan.sensitivity(theta) == pytest.approx(math.sqrt(2) if start is None else 2.56, rel=0.05)
     assert_drawn_from(stats.norm(0, std), noise)
-
-
-def test_discrete_noise_is_a_random_function_of_continuous_noise() -> None:
-    """The claim in `statistic`, in numbers: two discrete Gaussians, and N(0, 16) rounded at random."""
-    k = np.arange(-60, 61)
-    one = np.exp(-(k**2) / 32.0)
-    one /= one.sum()
-    total = np.convolve(one, one)[60:-60]  # the sum of two: S^2 = 32
-    z = np.linspace(-60, 60, 12_001)
-    weights = np.exp(-((k[:, None] - z[None, :]) ** 2) / 32.0)  # r = 4
-    weights /= np.exp(-((np.arange(-120, 121)[:, None] - z[None, :]) ** 2) / 32.0).sum(axis=0)
-    law = (weights * stats.norm(0, 4).pdf(z)).sum(axis=1) * (z[1] - z[0])  # S^2 - r^2 = 16
-    middle = np.abs(k) <= 25
-    np.testing.assert_allclose(law[middle], total[middle], rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -260,7 +246,7 @@ def test_delta_follows_the_number_of_records_if_it_is_left_open(federation: Make
     for parties, delta in ((few, 1e-6), (many, 1 / 3000**2)):
         model = NoisyDescent(rounds=4).fit(parties)
         assert model.delta_ == model.guarantee_.delta == delta
-        assert plan_of(model, parties).rho == pytest.approx(rho_for(1.0, delta) / 4)
+        assert plan_of(model, parties).mu == pytest.approx(mu_for(1.0, delta) / 2)
         assert parties.guard("party1").ledger.epsilon("party1", delta=delta) == pytest.approx(1.0, rel=1e-9)
 
 
@@ -385,7 +371,7 @@ def test_the_rule_knows_public_numbers_only(federation: Make) -> None:
     one, other = (NoisyDescent().schedule(plan_of(NoisyDescent(), federation(seed=seed)).cohort) for seed in (1, 2))
     assert one == other
     loss = Loss(n_features=3)
-    strict, usual = (default_schedule(loss, 1.4, 10_000, rho, rounds=None, is_warm=False) for rho in (1e-5, 1e-2))
+    strict, usual = (default_schedule(loss, 1.4, 10_000, mu, rounds=None, is_warm=False) for mu in (0.0045, 0.14))
     assert strict.rounds < usual.rounds
     assert strict.l2_mean > usual.l2_mean
 

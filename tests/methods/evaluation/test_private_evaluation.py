@@ -22,7 +22,7 @@ from tacit.methods.averaging.statistic import local_model
 from tacit.methods.evaluation.method import PrivateEvaluation, evaluate_privately
 from tacit.methods.evaluation.metrics import metrics_of
 from tacit.methods.evaluation.statistic import LinearModel, cells, party_histogram
-from tacit.privacy.accounting import rho_for
+from tacit.privacy.accounting import mu_for
 from tacit.privacy.event import Composed, NotPrivate, Pure, Repeated
 from tacit.privacy.guarantee import Guarantee
 
@@ -139,7 +139,7 @@ def test_the_noise_has_the_size_that_it_claims(delta: float | None, n_parties: i
     assert np.std(values) == pytest.approx(plan.noise_std, rel=0.15)
     assert abs(np.mean(values)) < 4 * plan.noise_std / math.sqrt(values.size)
     if delta != 0:
-        assert plan.noise_std == pytest.approx(1 / math.sqrt(rho_for(0.5, 1e-6)), rel=0.01)
+        assert plan.noise_std == pytest.approx(math.sqrt(2) / mu_for(0.5, 1e-6), rel=0.01)
         assert_drawn_from(stats.norm(0, plan.noise_std), values)
 
 

@@ -23,15 +23,16 @@ from tacit.methods.functional.method import FunctionalMechanism, default_l2, min
 from tacit.methods.functional.statistic import (
     SLOPE,
     Plan,
+    joint_reach,
     laplace,
     noisy_sums,
     paper_model,
     paper_scales,
     statistics,
 )
-from tacit.privacy.accounting import rho_for
+from tacit.privacy.accounting import mu_for
 from tacit.privacy.event import Composed, NotPrivate, Pure, Repeated
-from tacit.privacy.noise.grid import concentrated_event
+from tacit.privacy.noise.grid import mu_event
 
 from ..conftest import assert_drawn_from, derived, make_data
 
@@ -107,6 +108,44 @@ def test_the_joint_sensitivity_is_reached_by_a_turned_record(classes: int) -> No
     vectors = [own.pack(*statistics(table(row[None], np.array([1]), classes), 0.0)) for row in rows]
     (grid,) = own.grids
     assert np.linalg.norm(vectors[0] - vectors[1]) == pytest.approx(grid.total.sensitivity, rel=1e-9)
+
+
+def spent(own: Plan, vectors: list[np.ndarray]) -> float:
+    """What a pair of packed sums costs with pure noise: the ideal sums at this distance, and the dithers."""
+    grids: Any = own.grids
+    ends = np.cumsum([grid.total.dimension for grid in grids])[:-1]
+    parts = np.split(vectors[0] - vectors[1], ends)
+    ideal = sum(np.linalg.norm(part) / grid.noise_scale for part, grid in zip(parts, grids, strict=True))
+    return float(ideal + sum(grid.epsilon for grid in grids) / 128)
+
+
+@given(first=record, other=record, classes=st.sampled_from([2, 3]), constant=st.sampled_from([0.0, 1.0]))
+@settings(max_examples=300, deadline=None)
+def test_no_record_costs_more_than_epsilon_with_both_sums_together(
+    first: tuple[float, float, int], other: tuple[float, float, int], classes: int, constant: float
+) -> None:
+    own = plan(classes=classes, constant=constant)
+    tables = [table(np.array([r[:2]]), np.array([r[2] % classes]), classes) for r in (first, other)]
+    assert spent(own, [own.pack(*statistics(t, constant)) for t in tables]) <= own.promise.epsilon
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_worst_turn_of_a_record_costs_all_of_epsilon(classes: int) -> None:
+    """Among turns by every angle the worst costs epsilon; each sum at its own worst would cost an eighth more."""
+    own = plan(classes=classes, constant=0.0)
+    costs = []
+    for turn in np.linspace(0, math.pi, 721):
+        rows = np.array([[1.0, 0.0], [math.cos(turn), math.sin(turn)]])
+        costs.append(spent(own, [own.pack(*statistics(table(row[None], np.array([1]), classes), 0.0)) for row in rows]))
+    assert max(costs) == pytest.approx(own.promise.epsilon, rel=1e-4)
+    assert 90 < 0.25 * int(np.argmax(costs)) < 120  # degrees
+    assert sum(grid.epsilon for grid in own.grids) > 1.12  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.5, 0.9, 0.999])
+def test_the_joint_reach_is_the_largest_over_all_angles(share: float) -> None:
+    x = np.linspace(0, math.pi / 2, 100_001)
+    assert joint_reach(share) == pytest.approx(float((share * np.sin(x) + (1 - share) * np.sin(2 * x)).max()), rel=1e-8)
 
 
 def test_each_pure_sensitivity_is_reached() -> None:
@@ -209,7 +248,7 @@ def test_pure_noise_is_spherical_laplace_on_each_sum(federation: Make) -> None:
     R = math.sqrt(2)
     shares = own.linear_share, 1 - own.linear_share
     for noise, share, sensitivity in zip(noises, shares, (R, math.sqrt(2) * R**2), strict=True):
-        scale = sensitivity / (0.8 * share * 127 / 128)
+        scale = sensitivity / (own.epsilon_of_both * share * 127 / 128)
         radii = np.linalg.norm(noise, axis=1)
         assert_drawn_from(stats.gamma(noise.shape[1], scale=scale), radii)
 
@@ -232,10 +271,12 @@ def test_the_shares_of_epsilon_are_the_best_for_the_models_equation() -> None:
     def variance(share: float) -> float:
         of_t = 2 * own.spread * R**2 * (own.n_linear + 1) / share**2
         of_A = 2 * R**4 * (own.n_square + 1) / (1 - share) ** 2
-        return of_t + (own.curvature * 4 / R) ** 2 / 2 * of_A
+        together = 1 / (127 / 128 * joint_reach(share) + 1 / 128)  # E at epsilon = 1
+        return (of_t + (own.curvature * 4 / R) ** 2 / 2 * of_A) / together**2
 
     best = own.linear_share
     assert variance(best) <= min(variance(best * 1.02), variance(best / 1.02))
+    assert own.epsilon_of_both == pytest.approx(1 / (127 / 128 * joint_reach(best) + 1 / 128), rel=1e-9)
 
 
 def test_colluders_raise_the_noise(federation: Make) -> None:
@@ -250,8 +291,8 @@ def test_colluders_raise_the_noise(federation: Make) -> None:
     ("settings_", "event"),
     [
         ({"epsilon": 0.7, "delta": 0}, Pure(epsilon=0.7)),
-        ({"epsilon": 0.7, "delta": 1e-5}, concentrated_event(rho_for(0.7, 1e-5))),
-        ({"epsilon": 0.7}, concentrated_event(rho_for(0.7, 1e-6))),  # 300 records: 1 / n^2 is more than 1e-6
+        ({"epsilon": 0.7, "delta": 1e-5}, mu_event(mu_for(0.7, 1e-5))),
+        ({"epsilon": 0.7}, mu_event(mu_for(0.7, 1e-6))),  # 300 records: 1 / n^2 is more than 1e-6
         ({"calibration": "paper"}, NotPrivate(why="FunctionalMechanism as the document prints it")),
         ({"epsilon": math.inf}, NotPrivate(why="epsilon is infinite: no noise is added")),
     ],

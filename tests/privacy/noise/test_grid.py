@@ -9,7 +9,7 @@ from scipy import stats
 
 from tacit.errors import SettingError
 from tacit.privacy.accounting import epsilon_of
-from tacit.privacy.event import DiscreteGaussian, NotPrivate, Pure
+from tacit.privacy.event import Gaussian, NotPrivate, Pure
 from tacit.privacy.noise.discrete import discrete_gaussian
 from tacit.privacy.noise.grid import (
     ExactGrid,
@@ -19,9 +19,9 @@ from tacit.privacy.noise.grid import (
     VectorSum,
     calibrated_event,
     calibrated_grid,
-    concentrated_grid,
     exact_grid,
     gaussian_grid,
+    mu_grid,
     pure_grid,
 )
 from tacit.privacy.noise.spherical import spherical_laplace_shares
@@ -69,24 +69,22 @@ def test_the_noise_of_the_honest_parties_has_the_law_that_is_claimed() -> None:
     s = spherical().noise_scale
     assert s == pytest.approx(2.0 * 128 / 127)
     assert stats.kstest(radius, stats.gamma(12, scale=s).cdf).pvalue > 1e-3
-    gaussian = concentrated_grid(TOTAL, rho=0.1)
+    gaussian = mu_grid(TOTAL, mu=0.4)
     shares = gaussian.to_grid(np.zeros((3000 * honest, 12)), rng=Rng.seeded(2)).reshape(3000, honest, 12).sum(axis=1)
-    std = 2.0 / math.sqrt(2 * 0.1)
+    std = 2.0 / 0.4
     assert stats.kstest(gaussian.from_grid(shares).ravel() / std, stats.norm.cdf).pvalue > 1e-3
 
 
 def test_events() -> None:
     assert spherical(epsilon=0.3).event() == Pure(epsilon=0.3)
-    event = concentrated_grid(TOTAL, rho=0.02).event()
-    assert event.noise_multiplier == pytest.approx(1 / math.sqrt(0.04), rel=1e-9)
-    assert event.noise_multiplier >= 1 / math.sqrt(0.04)
+    assert mu_grid(TOTAL, mu=0.2).event() == Gaussian(noise_multiplier=5.0)
     assert isinstance(exact_grid(TOTAL).event(), NotPrivate)
 
 
 @pytest.mark.parametrize("total", [TOTAL, VectorSum(dimension=1, sensitivity=1e-4, value_bound=1.0)])
 def test_gaussian_grids_spend_what_was_asked(total: VectorSum) -> None:
     event = gaussian_grid(total, epsilon=0.7, delta=1e-6).event()
-    assert isinstance(event, DiscreteGaussian)
+    assert isinstance(event, Gaussian)
     assert 0.7 * (1 - 1e-6) <= epsilon_of(event, 1e-6) <= 0.7
 
 
@@ -108,9 +106,8 @@ def test_delta_chooses_the_noise_and_the_event_is_known_beforehand() -> None:
 
 def test_rounding_is_part_of_the_sensitivity() -> None:
     """Two vectors at the declared distance, worst for rounding: on the grid no further apart than is charged."""
-    grid = concentrated_grid(replace(TOTAL, n_parties=1, colluders=0), rho=0.1)
-    e = 1 / grid.event().noise_multiplier
-    charged = e * grid.share_parameter
+    grid = mu_grid(replace(TOTAL, n_parties=1, colluders=0), mu=0.4)
+    charged = math.sqrt(grid.share_parameter**2 - 16) / grid.event().noise_multiplier
     rng = np.random.default_rng(1)
     for _ in range(200):
         a = rng.uniform(-50, 50, 12)
@@ -119,22 +116,6 @@ def test_rounding_is_part_of_the_sensitivity() -> None:
         moved = np.rint(a / grid.step) - np.rint(b / grid.step)
         assert np.linalg.norm(moved) <= charged
     assert charged <= (2.0 / grid.step) * (1 + 2.0**-19)
-
-
-def test_sums_of_discrete_gaussians_are_as_close_to_one_as_tau_says() -> None:
-    """Kairouz, Liu and Steinke's tau bounds the log-ratio of the exact laws, here for n = 3 and a coarse sigma."""
-    sigma, n = 0.7, 3
-    k = np.arange(-60, 61)
-    single = np.exp(-(k**2) / (2 * sigma**2))
-    single /= single.sum()
-    total = np.convolve(np.convolve(single, single), single)
-    wide = np.arange(-180, 181)
-    ideal = np.exp(-(wide**2) / (2 * n * sigma**2))
-    ideal /= ideal.sum()
-    near = np.abs(wide) <= 12
-    log_ratio = np.abs(np.log(total[near] / ideal[near])).max()
-    tau = 10 * sum(math.exp(-2 * math.pi**2 * sigma**2 * j / (j + 1)) for j in range(1, n))
-    assert 0 < log_ratio <= tau / 2  # once for each of the two neighbours
 
 
 def test_dither_covers_the_rounding_of_all_parties() -> None:
@@ -208,7 +189,7 @@ def test_one_party_and_many_have_the_same_shape_of_answer(grid: NoiseGrid) -> No
 
 
 def test_gaussian_shares_are_exact_integers() -> None:
-    g = concentrated_grid(TOTAL, rho=0.1)
+    g = mu_grid(TOTAL, mu=0.4)
     expected = discrete_gaussian(g.share_parameter, 12, rng=Rng.seeded(4))
     assert (g.to_grid(np.zeros(12), rng=Rng.seeded(4)) == expected).all()
 
@@ -238,8 +219,8 @@ def test_bounds_that_do_not_fit_are_refused() -> None:
         pure_grid(TOTAL, epsilon=-1)
     with pytest.raises(SettingError, match="use exact_grid"):
         SphericalGrid(total=TOTAL, epsilon=math.inf)
-    with pytest.raises(SettingError, match="rho = 0"):
-        concentrated_grid(TOTAL, rho=0)
+    with pytest.raises(SettingError, match="mu = 0"):
+        mu_grid(TOTAL, mu=0)
 
 
 def test_noise_for_a_quorum_is_that_of_the_parties_that_must_be_there() -> None:
@@ -247,7 +228,7 @@ def test_noise_for_a_quorum_is_that_of_the_parties_that_must_be_there() -> None:
     assert few.honest == TOTAL.honest - 2
     for of_all, of_few in (
         (pure_grid(TOTAL, epsilon=1.0), pure_grid(few, epsilon=1.0)),
-        (concentrated_grid(TOTAL, rho=0.1), concentrated_grid(few, rho=0.1)),
+        (mu_grid(TOTAL, mu=0.4), mu_grid(few, mu=0.4)),
     ):
         assert of_few.event() == of_all.event()
         assert of_few.noise_std > of_all.noise_std  # if all of them come after all

@@ -6,7 +6,7 @@ Trust     honest but curious; no two center nodes collude, and at most `colluder
 Travels   Party -> center: its weighted model with its share of the noise, in three sealed envelopes. Center ->
           coordinator: the sum. A question says no more than its step: each party works out the plan itself
 Revealed  the noisy average, to everybody; the numbers of records n_j, which the replace-one relation leaves public
-Privacy   sound: Pure(epsilon), or DiscreteGaussian calibrated to (epsilon, delta); one record, replace-one. paper:
+Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record, replace-one. paper:
           NotPrivate
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1

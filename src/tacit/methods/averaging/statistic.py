@@ -142,7 +142,7 @@ class Plan:
         )
 
 
-@step("averaging/model", version=2, plan=Plan)
+@step("averaging/model", version=3, plan=Plan)
 def local_model(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """Fit this party's classifier and seal it, weighted and noised."""
     return plan.seal(plan.local_fit(table), table.n_records, rng=rng)

@@ -58,7 +58,7 @@ class SessionLetters:
     message: bytes
 
 
-@step("curator-averaging/join", version=3, plan=Plan, seated=True)
+@step("curator-averaging/join", version=4, plan=Plan, seated=True)
 def join(table: Table, plan: Plan, *, rng: Rng, seat: Seat) -> Relayed:
     """Fit this party's classifier, take a place in the protocol, and pay for all that will be opened."""
     run = seat.question.run

@@ -8,8 +8,8 @@ Travels   in each round, coordinator -> party: the iterate. Party -> center: the
           and with how much noise, each party works out itself
 Revealed  the noisy gradient of every round, hence every iterate and the model, to everybody; the numbers of records
           n_j, which the replace-one relation leaves public; the public start
-Privacy   sound: T discrete Gaussian releases, or T of Poisson samples, together calibrated to (epsilon, delta); one
-          record, replace-one. paper: NotPrivate
+Privacy   sound: T Gaussian releases, or T of Poisson samples, together calibrated to (epsilon, delta); one record,
+          replace-one. paper: NotPrivate
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1. The start is made from public data
 Cost      T rounds (10 to 100 by the default rule); a party sends 3 x 32 bytes a coefficient and makes one pass over
@@ -22,15 +22,15 @@ Paper     Hoseinpour, Hoseinpour and Aghagolzadeh 2023. Sound departs from it in
 
 Proof (sound). Given what was opened before, theta_k is fixed. Replacing one record moves the sum of gradients there by
 at most S_k = min(D(||theta_k||), 2 C), rounding included (`statistic`). The grid adds discrete Gaussian noise that
-makes the opened sum rho / T zero-concentrated private for S_k (`privacy.noise.grid`). Concentrated privacy adds up over
-rounds that depend on earlier outcomes (Bun and Steinke 2016, Lemma 2.3): rho in all, which implies (epsilon, delta) by
-`rho_for`. At theta = 0, S is R and not 2 R. Steps, momentum, the penalty towards the start, averages and notices are
+makes the opened sum (mu / sqrt T)-Gaussian private for S_k (`privacy.noise.continuous`). The squares add up over rounds
+that depend on earlier outcomes: mu in all, which is (epsilon, delta) by the exact profile (`mu_for`). At theta = 0, S
+is R and not 2 R. Steps, momentum, the penalty towards the start, averages and notices are
 computed from opened sums and public numbers. With `batch` the cost of T sampled rounds is that of the accountant's
 `PoissonSampled` (`statistic` has the proof that discrete noise does as well), under replace-one.
 
 Descent. The objective is the mean loss + (l2 / 2 n) ||theta - start||^2. One round: v <- 0.9 v + gradient, theta <-
-theta - learning_rate v. The model is the mean of the later half of the iterates: T noisy gradients of rho / T each are
-worth one of rho, if they are averaged.
+theta - learning_rate v. The model is the mean of the later half of the iterates: T noisy gradients of mu / sqrt T each
+are worth one of mu, if they are averaged.
 """
 
 from __future__ import annotations
@@ -125,21 +125,21 @@ class NoisyDescent(Method):
     def event(self) -> Event:
         """What one run costs each record; needs no data.
 
-        Where a rule chooses the number of rounds, this is one release with all of rho: it costs what they do.
+        Where a rule chooses the number of rounds, this is one release with all of mu: it costs what they do.
         """
         if (nothing := self.promise.not_private) is not None:
             return nothing
         rounds = self._rounds_of_event()
-        rho = self._rho_of_round(self.promise, rounds)
-        return Repeated(event=round_event(rho, self._probability), count=rounds)
+        mu = self._mu_of_round(self.promise, rounds)
+        return Repeated(event=round_event(mu, self._probability), count=rounds)
 
     def at_noise(self, factor: float) -> Self:
         """The same method with `factor` times the noise in each round."""
         if self.batch is None:
             return super().at_noise(factor)
         rounds, delta = self._rounds_of_event(), self.promise.settled_delta
-        rho = self._rho_of_round(self.promise, rounds) / factor**2
-        event = Repeated(event=round_event(rho, self._probability), count=rounds)
+        mu = self._mu_of_round(self.promise, rounds) / factor
+        event = Repeated(event=round_event(mu, self._probability), count=rounds)
         return type(self)(**self.get_params() | {"epsilon": epsilon_of(event, delta)})
 
     def _as_asked(self, epsilon: float) -> float:
@@ -157,11 +157,11 @@ class NoisyDescent(Method):
             return self.rounds
         return 1 if self.batch is None else _SAMPLED_ROUNDS
 
-    def _rho_of_round(self, promise: Promise, rounds: int) -> float:
-        """rho of one of so many rounds: 1 / (2 multiplier^2); infinite if there is no noise that counts."""
+    def _mu_of_round(self, promise: Promise, rounds: int) -> float:
+        """mu of one of so many rounds, sensitivity over noise; infinite if there is no noise that counts."""
         if self.batch is None or promise.not_private is not None:
-            return promise.rho / rounds
-        return 1 / (2 * _sampled_noise(float(promise.epsilon), promise.settled_delta, self._probability, rounds) ** 2)
+            return promise.mu / math.sqrt(rounds)
+        return 1 / _sampled_noise(float(promise.epsilon), promise.settled_delta, self._probability, rounds)
 
     # --- what is agreed beforehand -----------------------------------------------------------------------------------
 
@@ -172,12 +172,12 @@ class NoisyDescent(Method):
             rate = _PAPER_LEARNING_RATE if self.learning_rate is None else self.learning_rate
             l2 = 0.0 if self.l2 is None else self.l2
             return Schedule(rounds=self.rounds or _PAPER_ROUNDS, learning_rate=rate, l2_mean=l2 / n)
-        rho, rounds = promise.rho, self.rounds
+        mu, rounds = promise.mu, self.rounds
         if self.batch is not None and not promise.is_exact:
-            # A sampled round has noise G / sqrt(2 rho_1) on a gradient of q n records: as much as T rounds with this.
+            # A sampled round has noise G / mu_1 on a gradient of q n records: as much as T rounds with this.
             rounds = self._rounds_of_event()
-            rho = 2 * rounds * self._rho_of_round(promise, rounds) * self.batch**2
-        rule = default_schedule(cohort.loss, cohort.row_norm, n, rho, rounds=rounds, is_warm=self.start is not None)
+            mu = math.sqrt(2 * rounds) * self._mu_of_round(promise, rounds) * self.batch
+        rule = default_schedule(cohort.loss, cohort.row_norm, n, mu, rounds=rounds, is_warm=self.start is not None)
         return Schedule(
             rounds=rule.rounds,
             learning_rate=rule.learning_rate if self.learning_rate is None else self.learning_rate,
@@ -192,7 +192,7 @@ class NoisyDescent(Method):
             cohort=cohort,
             promise=promise,
             rounds=rounds,
-            rho=self._rho_of_round(promise, rounds),
+            mu=self._mu_of_round(promise, rounds),
             probability=self._probability,
             clip=math.inf if self.clip is None or is_paper else float(self.clip),
             paper_std=paper_noise(self._paper_clip, cohort.n_records, promise) if is_paper else 0.0,

@@ -100,15 +100,15 @@ def mean_weights(rounds: int) -> Floats:
 
 
 def default_schedule(
-    loss: Loss, radius: float, n_records: int, rho: float, *, rounds: int | None, is_warm: bool
+    loss: Loss, radius: float, n_records: int, mu: float, *, rounds: int | None, is_warm: bool
 ) -> Schedule:
     """A schedule that balances bias against noise: a rule of public numbers, so it costs nothing.
 
     Of a constant gradient, T steps of length h with momentum m make t = h sum_{j<=T} (1 - m^j) / (1 - m) times as
     long a way: t is the time of the descent. Where the loss is flat, nothing but t holds the noise in check: it moves
-    the model by about S t / (n sqrt(2 rho)) a coordinate, and with a curvature of trace trH costs N(t) = trH S^2 t^2 /
-    (4 rho n^2) in mean loss. Where the optimum is at distance a, a time of t leaves a bias of at most a^2 / (2 t). The
-    sum is least at t^3 = a^2 rho n^2 / (trH S^2). There N(t) may be more than there is to win, B; so t is no longer
+    the model by about S t / (n mu) a coordinate, and with a curvature of trace trH costs N(t) = trH S^2 t^2 / (2 mu^2
+    n^2) in mean loss. Where the optimum is at distance a, a time of t leaves a bias of at most a^2 / (2 t). The sum is
+    least at t^3 = a^2 mu^2 n^2 / (2 trH S^2). There N(t) may be more than there is to win, B; so t is no longer
     than N(t) = B allows. L and G being the bounds of curvature and norm of a record's gradient, we put trH = L / 2 and
     S^2 = 2 G^2 (S lies between G and 2 G); a = 30 / R and B = 1/4 from the zero model, a = 10 / R and B = 1/50 from a
     public start, which is near the optimum if it is any good. These four were chosen by trials on public data.
@@ -118,7 +118,7 @@ def default_schedule(
     """
     L, G = loss.smoothness_bound(radius), loss.gradient_norm_bound(radius)
     distance, to_win = (10 / radius, 1 / 50) if is_warm else (30 / radius, 1 / 4)
-    worth = rho * n_records**2 / (L * G**2)
+    worth = mu**2 * n_records**2 / (2 * L * G**2)
     t = min((distance**2 * worth) ** (1 / 3), 2 * math.sqrt(to_win * worth))
     fewest, most = _ROUNDS
     chosen = math.ceil(min(max(fewest, 2 * t * (1 - _MOMENTUM) * L), most)) if rounds is None else rounds

@@ -13,25 +13,10 @@ theta, which is public.
 Rounding errors are part of both. A computed sum of n gradients is within e n G of the true one, e the sum of the
 relative errors of a sum over chunks (as in `models.certificate`) and of a record's residual; so 2 e n G is added.
 
-Sampled rounds. Each record enters with probability q, by itself and unknown to others; the sum over the sample is
-opened with noise. The accountant knows this for *continuous* Gaussian noise (`PoissonSampled`). Ours is discrete; it is
-as good, by the following.
-
-    Claim. Let Y be the sum of h independent discrete Gaussians of parameter s >= 4 on the integers, S^2 = h s^2 and
-    r = 4. For every integer v, the law of v + Y is, point by point and up to a factor of exp(+-h 1e-66), that of a
-    fixed random function of v + Z with Z ~ N(0, S^2 - r^2).
-    Proof. Let f_s be the density of N(0, s^2). By Poisson's summation formula, for every real c, the sum of f_s(k - c)
-    over the integers k is 1 +- e_s, with e_s = 2.1 exp(-2 pi^2 s^2). (1) For two discrete Gaussians of parameters a
-    and b, g^2 = a^2 + b^2, f_a(m) f_b(k - m) = f_g(k) f_{ab/g}(m - k a^2/g^2); summed over m that is f_g(k) times
-    1 +- e_{ab/g}, and ab/g >= s / sqrt 2. So Y is, up to h - 1 such factors and normalisations, a discrete Gaussian of
-    parameter S. (2) Given v + Z = z, draw K on the integers with probability in proportion to f_r(K - z). The sum of
-    these weights is 1 +- e_r, so P(K = k) is the integral of f_{sqrt(S^2 - r^2)}(z - v) f_r(k - z) dz = f_S(k - v) up
-    to that factor, that is, a discrete Gaussian of parameter S about v up to another. e_4 < 1e-136 and e_{4 / sqrt 2}
-    < 1e-67. QED
-
-So each of T rounds with d coordinates costs what `PoissonSampled(q, Gaussian)` of standard deviation sqrt(S^2 - 16)
-does, to within d h T 1e-65 of epsilon, which no number shows. S^2 >= 2^35 is asked for, and a relative 2^-30 is added
-to the noise, which is more than the 16 takes away.
+Noise. A round's sum is opened with discrete Gaussian shares that do as well as continuous noise, of every record or of
+a sample (`privacy.noise.continuous` has the proof, step 9 for samples). So a full round costs what a `Gaussian` event
+does. Where each record enters with probability q, by itself and unknown to others, it costs `PoissonSampled(q,
+Gaussian)`, and the sensitivity is that of adding a record.
 """
 
 from __future__ import annotations
@@ -45,16 +30,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.table import Block, Table
-from tacit.errors import PolicyRefusal, SettingError
+from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.models.loss import CHUNK_ROWS, Array, Loss
 from tacit.models.residual import residuals
 from tacit.models.sensitivity import gradient_diameter, gradient_norm
-from tacit.privacy.event import Event, Gaussian, PoissonSampled
+from tacit.privacy.event import Event, PoissonSampled
 from tacit.privacy.noise.discrete import discrete_gaussian
-from tacit.privacy.noise.grid import NoiseGrid, concentrated_event, concentrated_grid, exact_grid
+from tacit.privacy.noise.grid import NoiseGrid, exact_grid, mu_event, mu_grid
 from tacit.privacy.noise.norm import gaussian_norm
 from tacit.rand import Rng
 from tacit.secure.bound import NormBound
@@ -64,7 +49,6 @@ Ints = npt.NDArray[np.int64]
 _U = 2.0**-53
 _UP = 1 + 2.0**-40
 _MOST_REACH = 1e6  # of R ||theta||: beyond it residuals are 0 or 1, and rounding errors begin to count
-_FINE_VARIANCE = 2.0**35  # in steps squared, for the claim above
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +59,7 @@ class Plan:
         cohort: who takes part, with which rows.
         promise: what the run promises in all its rounds.
         rounds: how many gradients are asked for.
-        rho: that of one round, as if nothing were sampled: noise / sensitivity = (2 rho)**-1/2; infinite for no noise.
+        mu: that of one round, as if nothing were sampled: sensitivity over noise; infinite for no noise.
         probability: with which a record enters a round; 1 means every record.
         clip: the norm to which each record's gradient is scaled down; infinity clips nothing.
         paper_std: the document's noise, added to the whole gradient; 0 for the sound calibration.
@@ -84,7 +68,7 @@ class Plan:
     cohort: Cohort
     promise: Promise
     rounds: int
-    rho: float
+    mu: float
     probability: float
     clip: float
     paper_std: float
@@ -127,20 +111,11 @@ class Plan:
             value_bound=2 * self.cohort.n_largest * self.norm_bound(theta) + 40 * self.paper_std,
             norm_bound=1.01 * self.cohort.n_largest * self.norm_bound(theta),
         )
-        if math.isinf(self.rho):
-            return exact_grid(total)
-        if self.probability == 1:
-            return concentrated_grid(total, rho=self.rho)
-        grid = concentrated_grid(total, rho=self.rho / (1 + 2.0**-30) ** 2)
-        if total.honest * grid.share_parameter**2 < _FINE_VARIANCE:
-            raise SettingError(
-                f"batch = {self.probability} leaves too little noise for a fine grid; choose a smaller epsilon or batch"
-            )
-        return grid
+        return exact_grid(total) if math.isinf(self.mu) else mu_grid(total, mu=self.mu)
 
     def event(self) -> Event:
         """What opening one sum costs."""
-        return self.promise.not_private or round_event(self.rho, self.probability)
+        return self.promise.not_private or round_event(self.mu, self.probability)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,14 +132,13 @@ class Iterate:
             raise PolicyRefusal("the iterate is too long to compute with; choose a smaller learning_rate")
 
 
-def round_event(rho: float, probability: float) -> Event:
+def round_event(mu: float, probability: float) -> Event:
     """What one round costs at so much noise, of a sample or of every record."""
-    if probability == 1:
-        return concentrated_event(rho)
-    return PoissonSampled(probability=probability, event=Gaussian(noise_multiplier=math.sqrt(1 / (2 * rho))))
+    event = mu_event(mu)
+    return event if probability == 1 else PoissonSampled(probability=probability, event=event)
 
 
-@step("noisy-descent/gradient", version=2, plan=Plan, values=Iterate)
+@step("noisy-descent/gradient", version=3, plan=Plan, values=Iterate)
 def party_gradient(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng) -> Sealed:
     """Seal the sum of this party's gradients, with its share of the noise."""
     iterate.check(plan)

@@ -10,7 +10,7 @@ Travels   coordinator -> party: the public rows, and a basis of them. Party -> c
           -> coordinator: its votes on every public row, or its model, and coins for the entity's noise
 Revealed  the noisy statistic of the mean votes, to everybody, and the model made of it; the number of parties. For
           release="minimiser": votes or models to the entity, and the noisy model to everybody
-Privacy   sound: Pure(epsilon), or DiscreteGaussian calibrated to (epsilon, delta), for all records of one party, which
+Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta), for all records of one party, which
           may be replaced by any others. With release="minimiser" that holds of the released model alone and the votes
           are disclosed: NotPrivate, refused unless the policy names "ensemble". paper: NotPrivate
 Assumes   the public rows are public (or may be shown to the parties, with protect_auxiliary); nothing of private rows,

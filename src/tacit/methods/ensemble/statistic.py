@@ -123,7 +123,7 @@ class Opening:
         return addends
 
 
-@step("ensemble/statistic", version=2, plan=Plan, values=Ballot)
+@step("ensemble/statistic", version=3, plan=Plan, values=Ballot)
 def vote_statistic(table: Table, plan: Plan, ballot: Ballot, *, rng: Rng) -> Sealed:
     """Vote on the public rows and seal the votes' statistic, noised."""
     return _sealed([table], plan, ballot, [rng])[0]

@@ -7,7 +7,7 @@ Travels   coordinator -> party: the model's coefficients. Party -> center: how m
           into each cell, with its share of the noise, in three sealed envelopes. Center -> coordinator: the sum
 Revealed  the noisy histogram of all records, to everybody; the numbers of records n_j, which the replace-one relation
           leaves public
-Privacy   Pure(epsilon), or DiscreteGaussian calibrated to (epsilon, delta); one record, replace-one
+Privacy   Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record, replace-one
 Assumes   nothing of the rows: a record falls into exactly one cell, whatever it is
 Cost      one round; a party sends 3 x 32 bytes a cell, 2 x bins cells for two classes; one pass over its records
 Paper     none of its own. The documents print accuracies on private records that nobody accounts for (Hoseinpour et

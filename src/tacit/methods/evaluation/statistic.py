@@ -113,7 +113,7 @@ class Plan:
             raise PolicyRefusal("the model to measure does not fit the study's columns and classes, or is not finite")
 
 
-@step("private-evaluation/histogram", version=2, plan=Plan, values=LinearModel)
+@step("private-evaluation/histogram", version=3, plan=Plan, values=LinearModel)
 def party_histogram(table: Table, plan: Plan, model: LinearModel, *, rng: Rng) -> Sealed:
     """Seal how many of this party's records fall into each cell, with its share of the noise."""
     plan.check_model(model)

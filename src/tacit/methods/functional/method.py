@@ -7,7 +7,7 @@ Travels   Party -> center: its two sums (t, A) with its share of the noise, in t
           coordinator: their total. A question says no more than its step: each party works out the plan itself
 Revealed  the noisy totals of t and A, and the model, which follows from them, to everybody; the numbers of records
           n_j, which the replace-one relation leaves public
-Privacy   sound: Pure(epsilon), or DiscreteGaussian calibrated to (epsilon, delta); one record, replace-one. paper:
+Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record, replace-one. paper:
           NotPrivate
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1
@@ -96,8 +96,8 @@ class FunctionalMechanism(Method):
     def worst_neighbours(cls) -> list[Neighbours]:
         """A lone record turned by 120 degrees, which moves t and A together as far as they go; and one on a line.
 
-        On a line the noise of t and of A has one dimension each, and most draws show the whole difference: 0.65 of the
-        bound, of which -0.46 is the best end.
+        On a line the noise of t and of A has one dimension each, and most draws show the whole difference: 0.76 of the
+        bound, of which -0.5 is the best end.
         """
         schemas = {d: Schema.of_arrays(d, ["0", "1"], norm_bound=1.0) for d in (1, 2)}
 
@@ -107,7 +107,7 @@ class FunctionalMechanism(Method):
         turned = party(-0.5, math.sqrt(0.75))
         pairs = {
             "a turned record": (party(1.0, 0.0), turned, party(0.0, 0.0)),
-            "a record turned about": (party(1.0), party(-0.46), party(0.0)),
+            "a record turned about": (party(1.0), party(-0.5), party(0.0)),
         }
         settings = {"fit_intercept": False, "colluders": 0}
         return [

@@ -22,14 +22,10 @@ relative error of a sum over chunks (`descent.statistic` has the same) and of th
 multiplied by B; 2 e n is added. Where records are added or removed, n is not public and a bound that no party exceeds
 takes its place.
 
-Exact Gaussian accounting. The noise is a sum of discrete Gaussians, one of each party. By the claim in
-`descent.statistic` what is opened has, up to a factor of exp(+-1e-60), the law of a random function of the same sum
-with *continuous* Gaussian noise of variance S^2 - 16 grid steps squared, S^2 that of the honest parties. Given all that
-was opened before, each release is therefore mu_k-Gaussian private with mu_k = sensitivity / sqrt(S^2 - 16), and all
-together
-mu-Gaussian private, mu^2 = sum mu_k^2 (Dong, Roth and Su 2022, Corollary 3.3: adaptive). We ask for S^2 >= 2^18 and add
-a relative 2^-14 to the noise, which is more than the 16 and the factor take away. Concentrated privacy would ask for 6
-to 9 % more noise at the same (epsilon, delta).
+Exact Gaussian accounting. Given all that was opened before, each release is mu_k-Gaussian private, its noise being a
+sum of discrete Gaussians, one of each party (`privacy.noise.continuous` has the proof and its conditions). All together
+are mu-Gaussian private, mu^2 = sum mu_k^2. Concentrated privacy would ask for 6 to 9 % more noise at the same (epsilon,
+delta).
 """
 
 from __future__ import annotations
@@ -43,7 +39,7 @@ import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from tacit.data.table import Table
-from tacit.errors import PolicyRefusal, SettingError
+from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, bound_of
@@ -51,7 +47,7 @@ from tacit.models.loss import CHUNK_ROWS
 from tacit.models.response import response_norm
 from tacit.privacy.event import Event, Gaussian, NotPrivate, Under
 from tacit.privacy.guarantee import Relation
-from tacit.privacy.noise.grid import NoiseGrid, concentrated_grid, exact_grid
+from tacit.privacy.noise.grid import NoiseGrid, exact_grid, mu_grid
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]
@@ -61,8 +57,6 @@ COUNTED = 0.1
 _U = 2.0**-53
 _UP = 1 + 2.0**-40
 _MOST_REACH = 1e6  # of R ||B|| and of a model: beyond it rounding errors begin to count
-_MORE_NOISE = 1 + 2.0**-14
-_FINE_VARIANCE = 2.0**18  # in steps squared
 _WHY = "epsilon is infinite: no noise is added"
 
 
@@ -188,12 +182,7 @@ class Plan:
 
     def _grid(self, dimension: int, sensitivity: float, longest: float, mu: float) -> NoiseGrid:
         total = self.cohort.total(dimension=dimension, sensitivity=sensitivity, value_bound=longest, norm_bound=longest)
-        if math.isinf(mu):
-            return exact_grid(total)
-        grid = concentrated_grid(total, rho=mu**2 / 2 / _MORE_NOISE**2)
-        if total.honest * grid.share_parameter**2 < _FINE_VARIANCE:
-            raise SettingError(f"mu = {mu:.3g} leaves too little noise for a fine grid; choose a smaller epsilon")
-        return grid
+        return exact_grid(total) if math.isinf(mu) else mu_grid(total, mu=mu)
 
     def sealed(self, addend: npt.NDArray[np.int64], grid: NoiseGrid, mu: float) -> Sealed:
         """A reply on a grid, with so little noise."""

@@ -58,7 +58,7 @@ from tacit.methods.ternary.statistic import Architecture, NetworkWeights, Plan, 
 from tacit.methods.ternary.upload import Upload
 from tacit.models.ghost import Activation
 from tacit.models.network import LARGEST_WEIGHT, check_hidden
-from tacit.privacy.accounting import epsilon_of
+from tacit.privacy.accounting import epsilon_for, epsilon_of
 from tacit.privacy.event import Event, Repeated
 from tacit.privacy.guarantee import Guarantee
 
@@ -155,9 +155,9 @@ class TernaryDescent(Method):
 
         Right for a party that is asked in every round, or as often as the default says.
         """
-        if self.mechanism == "gumbel":
-            return super().at_noise(factor)
         delta, rounds = self.promise.settled_delta, self._rounds(1)
+        if self.mechanism == "gumbel":
+            return type(self)(**self.get_params() | {"epsilon": epsilon_for(self.promise.rho / factor**2, delta)})
         sigma = noise_multiplier(float(self.epsilon), delta, self._batch, rounds) * factor
         epsilon = epsilon_of(sampled_rounds(sigma, self._batch, rounds), delta, relation=self.relation)
         return type(self)(**self.get_params() | {"epsilon": epsilon})

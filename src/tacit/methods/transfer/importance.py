@@ -12,7 +12,9 @@ Sensitivity. Let rows x, x' in R^d have norm at most R, and kappa = max ||a x - 
 general kappa = 2 R. For rows without negative entries x.x' >= 0 gives kappa <= sqrt 2 R, and entries between 0 and R
 give kappa <= sqrt d R. Replacing one of n rows moves the mean of B x, ||B|| <= 1, by at most kappa / n; and the
 discriminator by at most kappa / (n l2_mean): its objective is l2_mean-strongly convex, and at any beta the gradients on
-neighbours differ by ||sigma(-beta.x) x - sigma(-beta.x') x'|| / n.
+neighbours differ by ||sigma(-beta.x) x - sigma(-beta.x') x'|| / n. That distance is also at most D(B, R), where no
+discriminator is longer than B (`models.sensitivity`). Its objective is twice a mean loss with half the penalty, over
+rows that weigh as much on either side, so B is that of l2_mean / 2.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from scipy.special import logsumexp
 from tacit.models.assured import FitBounds, assured_minimum
 from tacit.models.loss import CHUNK_ROWS, Array, Blocks, FineArray, Labels, Loss, Sums
 from tacit.models.problem import Problem, Solution
+from tacit.models.sensitivity import gradient_diameter, minimiser_norm_bound
 from tacit.models.solver import BlockRecords, Extent, minimise
 
 Floats = npt.NDArray[np.float64]
@@ -113,7 +116,7 @@ def discriminator_bounds(n_records: int, n_public: int, l2_mean: float, n_featur
         weight=2 * n_records,
         n_rows=n_records + n_public,
         radius=radius,
-        norm_bound=discriminator_norm_bound(l2_mean),
+        norm_bound=discriminator_norm_bound(l2_mean, radius),
     )
 
 
@@ -131,7 +134,7 @@ def assured_discriminator(
     blocks: Blocks, n_records: int, public: Floats, l2_mean: float, *, radius: float, distance: float
 ) -> Floats:
     """The same within `distance` of the exact one, whatever the rows are; no row is longer than `radius`."""
-    tolerance = min(1e-9, 0.1 * distance / max(1.0, discriminator_norm_bound(l2_mean)))
+    tolerance = min(1e-9, 0.1 * distance / max(1.0, discriminator_norm_bound(l2_mean, radius)))
     problem = _discrimination(n_records, public, l2_mean, tolerance)
     bounds = discriminator_bounds(n_records, len(public), l2_mean, public.shape[1], radius)
     records = _Discrimination(blocks, n_records, public, problem)
@@ -180,9 +183,16 @@ class _Discrimination:
         )
 
 
-def discriminator_norm_bound(l2_mean: float) -> float:
-    """No discriminator is longer: its objective is at most that of 0, which is 2 ln 2."""
-    return math.sqrt(4 * math.log(2) / l2_mean) * (1 + 2.0**-40)
+def discriminator_norm_bound(l2_mean: float, radius: float) -> float:
+    """B: no discriminator is longer. Public rows may exceed the radius by rounding."""
+    return minimiser_norm_bound(l2_mean / 2, radius * (1 + 1e-11))
+
+
+def discriminator_move(n_rows: int, l2_mean: float, radius: float, n_features: int, *, nonnegative: bool) -> float:
+    """How far one of so many rows moves the exact discriminator: min(kappa, D) / (n l2_mean)."""
+    kappa = row_diameter(radius, n_features, nonnegative=nonnegative)
+    diameter = gradient_diameter(discriminator_norm_bound(l2_mean, radius), radius)
+    return min(kappa, diameter) / n_rows / l2_mean
 
 
 def log_weights(public: Floats, beta: Floats) -> Floats:

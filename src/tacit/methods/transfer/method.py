@@ -7,7 +7,7 @@ Travels   coordinator -> source: public directions ("tilt"), or the public rows 
           coordinator: one reply with a noised model and a noised description of its rows, whole numbers on a grid
 Revealed  each source's noised model and description, to everybody; the numbers of records, which the replace-one
           relation leaves public. The final model also tells of the target's records, without any noise for them
-Privacy   sound: Pure(epsilon), or DiscreteGaussian calibrated to (epsilon, delta); one record of a source, replace-one.
+Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record of a source, replace-one.
           "weak" and "target" ask no source and cost nothing. paper: NotPrivate
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more feature
           of fixed value. If no public entry is negative, a source counts its own negative entries as 0
@@ -24,16 +24,17 @@ Paper     Wang, dissertation, chapter 4: algorithm 4 (DPHTL) and, as weights="di
 Proof (sound). A source draws a uniformly random set A of n_l of its n records, and tells nobody. From A it makes theta,
 the minimiser of mean loss + (Lam/2) ||theta||^2, which a record of A moves by at most D / (n_l Lam) (T1,
 `models.sensitivity`); the computed one is within tau of it, certified by the solver, so that S = D / (n_l Lam) + 2 tau.
-From the others it makes v: the mean of B x, or the discriminator, which a record moves by at most kappa / n_u or kappa
-/ (n_u Lam') (`importance`), and again twice the error of computing it. Each is released with noise for its S and all
-of epsilon (`privacy.noise.grid`).
+From the others it makes v: the mean of B x, or the discriminator, which a record moves by at most kappa / n_u or
+min(kappa, D) / (n_u Lam') (`importance`), and again twice the error of computing it. Each is released with noise for
+its S and all of epsilon (`privacy.noise.grid`).
 
 Let tables differ in record i alone. For a given A that does not hold i, theta's release is the same on both, and v's
 is epsilon-private and independent of it; if A holds i it is the other way round. So for every A and every outcome
 P(outcome | A) differs by at most e^epsilon: epsilon is not halved (Wang, theorem 4.3.1). The average over A, which has
-the same law on both, keeps that; so do Renyi divergences, being quasi-convex, hence rho. A fixed split by position
-would keep it only for tables whose order does not depend on the records: replacing one in a sorted table moves others
-from half to half. A random one pairs equal records wherever they stand.
+the same law on both, keeps that. With Gaussian noise the same holds of delta at every epsilon, which is convex in the
+pair of laws, so the average keeps mu, too. A fixed split by position would keep it only for tables whose order does not
+depend on the records: replacing one in a sorted table moves others from half to half. A random one pairs equal records
+wherever they stand.
 
 All else is post-processing of these releases, of public rows, and of the target's own.
 """

@@ -127,9 +127,11 @@ class Plan:
     # --- the description of the rows -----------------------------------------------------------------------------
 
     def weights_move(self, n_rows: int, *, nonnegative: bool) -> float:
-        """How far one record moves the exact description: kappa / n_u, or kappa / (n_u Lam')."""
-        kappa = importance.row_diameter(self.cohort.radius, self.cohort.n_features, nonnegative=nonnegative)
-        return kappa / n_rows if self.weights == "tilt" else kappa / n_rows / self.weights_l2
+        """How far one record moves the exact description: kappa / n_u, or min(kappa, D) / (n_u Lam')."""
+        radius, n_features = self.cohort.radius, self.cohort.n_features
+        if self.weights == "tilt":
+            return importance.row_diameter(radius, n_features, nonnegative=nonnegative) / n_rows
+        return importance.discriminator_move(n_rows, self.weights_l2, radius, n_features, nonnegative=nonnegative)
 
     def weights_grid(self, n_records: int, reference: Reference) -> NoiseGrid:
         """The noise and the rounding of the description of a source with so many records in all."""
@@ -140,7 +142,7 @@ class Plan:
             error = importance.mean_error(directions, n_records, self.cohort.radius)
             return self._grid(len(directions), (1 + _ORTHONORMAL) * moves + 2 * error, 2 * self.cohort.radius)
         printed = math.sqrt(self.cohort.n_features) / (n_rows * self.weights_l2)  # Wang, algorithm 5, step 3
-        bound = 2 * importance.discriminator_norm_bound(self.weights_l2)
+        bound = 2 * importance.discriminator_norm_bound(self.weights_l2, self.cohort.radius)
         return self._grid(self.cohort.n_features, printed if self.promise.is_paper else (1 + 2 * _SLACK) * moves, bound)
 
     # --- what both share -----------------------------------------------------------------------------------------
@@ -203,7 +205,7 @@ def _are_orthonormal(directions: Floats) -> bool:
     return float(np.abs(directions @ directions.T - np.eye(r)).sum()) <= _ORTHONORMAL
 
 
-@step("hypothesis-transfer/release", version=2, plan=Plan, values=Reference)
+@step("hypothesis-transfer/release", version=3, plan=Plan, values=Reference)
 def release(table: Table, plan: Plan, reference: Reference, *, rng: Rng) -> Noised:
     """Split the records in two, make a model of one half and a description of the other, and noise both."""
     plan.check_reference(reference)

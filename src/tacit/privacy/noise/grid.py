@@ -6,8 +6,8 @@ floats (`from_grid`). The integers of all parties are added exactly, by a secure
 may be opened without some parties, `quorum` says how many are in it at least.
 
     pure_grid           spherical Laplace shares and a dither          Pure(epsilon)
-    gaussian_grid       discrete Gaussian shares for (epsilon, delta)  DiscreteGaussian(noise_multiplier)
-    concentrated_grid   the same for a given rho                       DiscreteGaussian(noise_multiplier)
+    gaussian_grid       discrete Gaussian shares for (epsilon, delta)  Gaussian(noise_multiplier), exactly
+    mu_grid             the same for a given mu                        Gaussian(noise_multiplier = 1 / mu)
     exact_grid          no noise                                       NotPrivate
     calibrated_grid     one of these, as epsilon and delta say         as `calibrated_event` tells beforehand
 
@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import SettingError
-from tacit.privacy.accounting import rho_for
-from tacit.privacy.event import DiscreteGaussian, Event, NotPrivate, Pure
+from tacit.privacy.accounting import mu_for
+from tacit.privacy.event import Event, Gaussian, NotPrivate, Pure
 from tacit.privacy.guarantee import check_epsilon
+from tacit.privacy.noise.continuous import LEAST_PARAMETER, share_parameter
 from tacit.privacy.noise.discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from tacit.privacy.noise.norm import gaussian_norm, laplace_norm, spherical_norm
 from tacit.privacy.noise.spherical import noise_bound, share_error, spherical_laplace_shares
@@ -38,9 +39,11 @@ from tacit.rand import Rng
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+DITHER_SHARE = 1 / 128
+"""Of a pure epsilon: for what rounding and floats may tell."""
+
 _FINE, _CHECKED = 2.0**50, 2.0**57  # of a sum without noise; of its norm times the number of coordinates
 _HALF_RANGE = 2.0**61  # for the values and their main noise; as much again is left for dither and tails
-_DITHER_SHARE = 1 / 128  # of epsilon, for what rounding and floats may tell
 _DITHERING = 70  # honest parties expected to add a dither, if there are as many: exp(-70) < 2**-100
 
 
@@ -202,13 +205,13 @@ class SphericalGrid(NoiseGrid):
     @property
     def noise_scale(self) -> float:
         """The scale s of the spherical Laplace noise, in data units."""
-        return self.total.sensitivity / ((1 - _DITHER_SHARE) * self.epsilon) * (1 + 2.0**-50)
+        return self.total.sensitivity / ((1 - DITHER_SHARE) * self.epsilon) * (1 + 2.0**-50)
 
     @cached_property
     def step(self) -> float:
         """So fine that the dither's scale is below s / 2**10, if sums then fit and floats are that good."""
         t = self.total
-        wanted = self.noise_scale / 2.0**10 * _DITHER_SHARE * self.epsilon / (2 * t.n_parties * t.dimension)
+        wanted = self.noise_scale / 2.0**10 * DITHER_SHARE * self.epsilon / (2 * t.n_parties * t.dimension)
         fits = t.n_parties * (t.value_bound + self._share_bound) / _HALF_RANGE
         return max(_power_of_two_below(wanted), _power_of_two_above(max(fits, 2 * self._float_error)))
 
@@ -216,7 +219,7 @@ class SphericalGrid(NoiseGrid):
     def dither_scale(self) -> float:
         """The scale 2 b d / epsilon_3 of the discrete Laplace noise, in steps."""
         b = self.total.n_parties * (0.5 + self._float_error / self.step)
-        return 2 * b * self.total.dimension / (_DITHER_SHARE * self.epsilon) * (1 + 2.0**-50)
+        return 2 * b * self.total.dimension / (DITHER_SHARE * self.epsilon) * (1 + 2.0**-50)
 
     @property
     def noise_std(self) -> float:
@@ -265,26 +268,21 @@ class SphericalGrid(NoiseGrid):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianGrid(NoiseGrid):
-    """rho-zCDP: party j sends round(v_j / step) plus discrete Gaussian noise, so that the honest ones' suffices.
+    """mu-Gaussian privacy: party j sends round(v_j / step) plus discrete Gaussian noise; the honest ones' suffices.
 
     Rounding moves the difference of two vectors by at most 1 a coordinate, so the sensitivity in steps is at most
-    D = sensitivity / step + sqrt(d). The sum of n independent discrete Gaussians of parameter sigma is not quite one of
-    parameter sqrt(n) sigma, but so close that with integers of sensitivity D in d coordinates it gives rho = e**2/2,
-
-        e = D / (sqrt(n) sigma) + tau sqrt(d),    tau = 10 sum_{k=1}^{n-1} exp(-2 pi**2 sigma**2 k/(k+1))
-
-    (Kairouz, Liu and Steinke 2021, Theorem 1, its second bound). We use tau <= 10 (n - 1) exp(-pi**2 sigma**2) and ask
-    for sigma >= 4, where that is below n 1e-67.
+    D = sensitivity / step + sqrt(d). The shares do as well as continuous noise of D / mu steps, so that the exact
+    profile of Gaussian noise may be charged: `privacy.noise.continuous` has the proof and its conditions.
     """
 
-    rho: float
+    mu: float
 
     def __post_init__(self) -> None:
         """Refuse bounds for which no step will do."""
-        if not 0 < self.rho < math.inf:
-            raise SettingError(f"rho = {self.rho} must be positive and finite; use exact_grid for no noise")
-        fine = 4 <= self.share_parameter <= LARGEST_SCALE and self.step * self._root_d <= self.total.sensitivity
-        if not fine or self._kept_rho > self.rho * (1 - 2.0**-40):
+        if not 1e-30 < self.mu < math.inf:
+            raise SettingError(f"mu = {self.mu} must be above 1e-30 and finite; use exact_grid for no noise")
+        fine = LEAST_PARAMETER < self.share_parameter <= LARGEST_SCALE
+        if not fine or self.step * self._root_d > self.total.sensitivity:
             raise SettingError(
                 f"no grid is fine enough for value_bound = {self.total.value_bound}, sensitivity = "
                 f"{self.total.sensitivity}, n_parties = {self.total.n_parties} and dimension = {self.total.dimension}: "
@@ -295,7 +293,7 @@ class GaussianGrid(NoiseGrid):
     def step(self) -> float:
         """So fine that rounding adds less than 2**-20 to the sensitivity, if sums then fit."""
         t = self.total
-        share_std = t.sensitivity / math.sqrt(2 * self.rho * t.honest)
+        share_std = t.sensitivity / (self.mu * math.sqrt(t.honest))
         wanted = min(t.sensitivity * 2.0**-20 / self._root_d, share_std * 2.0**-10)
         # A discrete Gaussian exceeds 14 times its parameter with probability below 2**-140.
         fits = t.n_parties * (t.value_bound + 16 * share_std) / _HALF_RANGE
@@ -304,27 +302,20 @@ class GaussianGrid(NoiseGrid):
     @cached_property
     def share_parameter(self) -> float:
         """sigma of each party's discrete Gaussian, in steps."""
-        return self._grid_sensitivity / math.sqrt(2 * self.rho * self.total.honest) * (1 + 2.0**-40)
+        return share_parameter((self.total.sensitivity / self.step + self._root_d) / self.mu, self.total.honest)
 
     @property
     def noise_std(self) -> float:
         """Of the shares and the rounding together."""
         return math.sqrt(self.total.n_parties * (self.share_parameter**2 + 1 / 12)) * self.step
 
-    def event(self) -> DiscreteGaussian:
-        """That of rho, which the honest parties' noise keeps with rounding and the adding up of shares included."""
-        return concentrated_event(self.rho)
+    def event(self) -> Gaussian:
+        """That of mu, which the honest parties' noise keeps with rounding and the adding up of shares included."""
+        return mu_event(self.mu)
 
     @property
     def _noise_norm(self) -> float:
         return gaussian_norm(self.share_parameter, self.total.dimension)
-
-    @property
-    def _kept_rho(self) -> float:
-        n = self.total.honest
-        tau = 10 * (n - 1) * math.exp(-((math.pi * self.share_parameter) ** 2))
-        e = self._grid_sensitivity / (math.sqrt(n) * self.share_parameter) + tau * self._root_d
-        return e**2 / 2 * (1 + 2.0**-48)
 
     def _noised(self, values: Floats, rng: Rng) -> Ints:
         return _round(values, self.step) + discrete_gaussian(self.share_parameter, values.shape, rng=rng)
@@ -333,17 +324,10 @@ class GaussianGrid(NoiseGrid):
     def _root_d(self) -> float:
         return math.sqrt(self.total.dimension)
 
-    @property
-    def _grid_sensitivity(self) -> float:
-        return self.total.sensitivity / self.step + self._root_d
 
-
-def concentrated_event(rho: float) -> DiscreteGaussian:
-    """The event of a release that is rho-zero-concentrated private through discrete Gaussian noise.
-
-    The factor lets an accountant that rounds up arrive at no more than rho; a grid's noise has more than that to spare.
-    """
-    return DiscreteGaussian(noise_multiplier=math.sqrt(1 / (2 * rho)) * (1 + 2.0**-41))
+def mu_event(mu: float) -> Gaussian:
+    """The event of a release that is mu-Gaussian private."""
+    return Gaussian(noise_multiplier=1 / mu)
 
 
 def calibrated_grid(total: VectorSum, *, epsilon: float, delta: float) -> NoiseGrid:
@@ -360,7 +344,7 @@ def calibrated_event(epsilon: float, delta: float) -> Event:
     check_epsilon(epsilon)
     if math.isinf(epsilon):
         return NotPrivate(why="epsilon is infinite: no noise is added")
-    return Pure(epsilon=epsilon) if delta == 0 else concentrated_event(rho_for(epsilon, delta))
+    return Pure(epsilon=epsilon) if delta == 0 else mu_event(mu_for(epsilon, delta))
 
 
 def pure_grid(total: VectorSum, *, epsilon: float) -> NoiseGrid:
@@ -372,12 +356,12 @@ def pure_grid(total: VectorSum, *, epsilon: float) -> NoiseGrid:
 def gaussian_grid(total: VectorSum, *, epsilon: float, delta: float) -> NoiseGrid:
     """Noise for (epsilon, delta)-differential privacy of the opened sum; none if epsilon is infinite."""
     check_epsilon(epsilon)
-    return exact_grid(total) if math.isinf(epsilon) else concentrated_grid(total, rho=rho_for(epsilon, delta))
+    return exact_grid(total) if math.isinf(epsilon) else mu_grid(total, mu=mu_for(epsilon, delta))
 
 
-def concentrated_grid(total: VectorSum, *, rho: float) -> GaussianGrid:
-    """Noise for rho-zero-concentrated privacy of the opened sum."""
-    return GaussianGrid(total=total, rho=rho)
+def mu_grid(total: VectorSum, *, mu: float) -> GaussianGrid:
+    """Noise for mu-Gaussian privacy of the opened sum; mu is the sensitivity over the noise."""
+    return GaussianGrid(total=total, mu=mu)
 
 
 def exact_grid(total: VectorSum) -> ExactGrid:
