@@ -9,7 +9,7 @@ process that could read everything and spoil everything anyway, so nothing is si
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nacl.exceptions import CryptoError
@@ -84,6 +84,11 @@ class Label:
         """What a proof is bound to."""
         stated = (self.context, self.party, self.n_parties, self.use, self.sum_group, self.contrasts, self.run)
         return repr((stated, [(block.size, block.norm) for block in self.bound])).encode()
+
+
+def marks_of(labels: Iterable[Label]) -> dict[str, LedgerMark]:
+    """The states of the parties' ledgers, as far as they say."""
+    return {label.party: label.ledger for label in labels if label.ledger is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
