@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tacit.federation.member.address import Address
 from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
 from tacit.federation.member.folder import MemberFolder, Pinned
 from tacit.federation.member.identity import Identity, Member, Role
-from tacit.federation.member.known_members import KnownMembers
+from tacit.federation.member.known_members import MOST_ROTATIONS_EACH, KnownMembers
 from tacit.federation.member.member_list import MemberList
 from tacit.federation.member.node_card import NodeCard, Peers
 from tacit.federation.member.rotation import Rotation, successor
@@ -54,6 +55,18 @@ def test_a_list_exchanges_no_key(known: KnownMembers, tmp_path: Path) -> None:
     assert known.keys()["south"] == SOUTH.member.letter_key
     assert KnownMembers(tmp_path).current({"south": SOUTH.member.letter_key}) == {"south": SOUTH.member.letter_key}
     assert known.follow(members(3, NORTH, FALSE_SOUTH)).disputed == ()  # told once, not with every list
+
+
+def test_changes_of_invented_keys_fill_no_disk(known: KnownMembers, tmp_path: Path) -> None:
+    """The coordinator signs them itself, with keys that nobody pinned, and sends list after list."""
+    invented = [Identity("south", "party", bytes([1, k]) * 16) for k in range(81)]
+    steps = [rotation(old, new) for old, new in pairwise(invented)]
+    for number in range(2, 10):
+        part = steps[10 * (number - 2) : 10 * (number - 1)]
+        known.follow(members(number, NORTH, SOUTH, rotations=tuple(part)))
+    assert len(known.rotations()) == MOST_ROTATIONS_EACH
+    assert (tmp_path / "standing.json").stat().st_size < 2000 * MOST_ROTATIONS_EACH
+    assert known.keys()["south"] == SOUTH.member.letter_key
 
 
 def test_only_the_owners_word_brings_a_key_that_the_old_one_did_not_sign(known: KnownMembers) -> None:
