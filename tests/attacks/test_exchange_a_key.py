@@ -18,12 +18,12 @@ from tacit.federation.member.address import Address
 from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
 from tacit.federation.member.folder import MemberFolder, Pinned
 from tacit.federation.member.identity import Identity, Member, Role
-from tacit.federation.member.known_members import MOST_ROTATIONS_EACH, KnownMembers
+from tacit.federation.member.known_members import KnownMembers
 from tacit.federation.member.member_list import MemberList
 from tacit.federation.member.node_card import NodeCard, Peers
-from tacit.federation.member.rotation import Rotation, successor
+from tacit.federation.member.rotation import MOST_ROTATIONS_EACH, Rotation, successor
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.kind import MEMBERS, ROTATE
+from tacit.federation.nats.kind import MEMBERS, ROTATE, most_bytes
 from tacit.federation.nats.letter import read_letter, signed, write_letter
 from tacit.federation.nats.server import ServerSettings
 
@@ -245,6 +245,16 @@ def test_a_member_rotates_its_own_keys_and_nobody_elses(coordinator: Coordinator
     users = coordinator.roster.users(coordinator.identity.member)
     assert NEW_SOUTH.member.nkey in users
     assert SOUTH.member.nkey not in users
+
+
+def test_a_member_that_rotates_without_end_keeps_no_revocation_from_others(coordinator: CoordinatorFolder) -> None:
+    """Every list tells all changes of keys. One that is longer than a letter may be would reach nobody any more."""
+    keys = [SOUTH, *(Identity("south", "party", bytes([2, k]) * 16) for k in range(80))]
+    done = [rotated(coordinator, old.member, asked(rotation(old, new), old))[1] for old, new in pairwise(keys)]
+    assert [step is not None for step in done] == [True] * MOST_ROTATIONS_EACH + [False] * (80 - MOST_ROTATIONS_EACH)
+    assert len(coordinator.roster.member_list().encode()) < most_bytes(MEMBERS) / 100
+    coordinator.revoke("south")
+    assert coordinator.roster.member_list().revoked == ("south",)
 
 
 def test_roles_are_not_rotated() -> None:

@@ -26,7 +26,7 @@ from tacit.errors import SettingError, WireError
 from tacit.federation.member.folder import read_json
 from tacit.federation.member.identity import Member
 from tacit.federation.member.member_list import MemberList
-from tacit.federation.member.rotation import Rotation, successor
+from tacit.federation.member.rotation import MOST_ROTATIONS_EACH, Rotation, successor
 from tacit.federation.member.standing import Standing, StandingFile
 from tacit.secure.share import N_NODES
 from tacit.storage import OWNER_ONLY, write_json
@@ -34,8 +34,7 @@ from tacit.storage import OWNER_ONLY, write_json
 FILE = "members.json"
 ACCEPTED = "accepted.json"  # names and fingerprints that were accepted, or "all"
 MOST_MEMBERS = 20_000  # a coordinator that invents members fills no disk
-MOST_ROTATIONS = 20_000  # nor one that invents changes of keys, each signed with keys of its own; so many of all
-MOST_ROTATIONS_EACH = 64  # and of one name; who rotates more often is accepted by the owner's word
+MOST_ROTATIONS = 20_000  # nor one that invents changes of keys, each signed with keys of its own
 
 
 @dataclass(frozen=True, kw_only=True)
