@@ -16,11 +16,14 @@ from nacl.signing import SigningKey
 from tacit import Federation, Rng, wire
 from tacit.daemon.party.handler import PartyHandler
 from tacit.errors import AddendRefused, QuorumLost, WireError
-from tacit.federation.engine import InProcess, RunStart
+from tacit.federation.engine import Card, InProcess, RunStart
 from tacit.federation.guard import Guard
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.message import Answer
+from tacit.federation.nats.engine import NatsEngine, leave_strangers
 from tacit.federation.nats.journal import Journal
+from tacit.federation.nats.kind import HELLO
+from tacit.federation.nats.letter import Letter
 from tacit.methods import make
 from tacit.privacy.event import Gaussian, PoissonSampled, Repeated
 from tacit.secure.bound import NormBound
@@ -244,6 +247,30 @@ def test_no_honest_model_is_taken_for_an_odd_one(delta: float) -> None:
         make("objective-perturbation", {"epsilon": 0.1 + seed, "delta": delta}).fit(parties)
         make("hypothesis-transfer", {"strategy": "average", "epsilon": 0.1 + seed, "delta": delta}).fit(parties)
         assert not engine.left_out
+
+
+# --- before a run ----------------------------------------------------------------------------------------------------
+
+
+def test_a_party_that_accepts_nobody_is_left_out_and_not_all_others() -> None:
+    everybody = frozenset(("north", "south", "west"))
+    cards: Any = dict.fromkeys(sorted(everybody))
+    left = leave_strangers(cards, {"north": everybody, "south": everybody, "west": frozenset()})
+    assert left == {"west": "it did not accept north, south yet; let it opt in again"}
+    assert list(cards) == [*OTHERS]
+
+
+@pytest.mark.parametrize("n_records", [-1, 2**41, 2**63 - 1])
+def test_a_size_that_no_table_has_is_no_card(n_records: int) -> None:
+    engine = NatsEngine.__new__(NatsEngine)
+    engine._schema = Study.parse(STUDY).schema
+    card = {"n_records": n_records, "schema": engine._schema.digest(), "accepts": [], "signature": b""}
+    cards: dict[str, Card] = {}
+    letter = Letter(
+        kind=HELLO, sender="west", recipient="coordinator", nonce="0" * 32, time=0.0, body=wire.encode(card)
+    )  # fmt: skip
+    assert engine._told("west", letter, cards, {}) == "it sent a card that cannot be read; use the same release"
+    assert not cards
 
 
 # --- real daemons ----------------------------------------------------------------------------------------------------

@@ -203,7 +203,8 @@ class Channel:
     def open_product(self, form: Form) -> npt.NDArray[np.float64]:
         """Open the sum of the parties' products with the encrypted inverse, from the last question to `keep`."""
         digest, products = self._products
-        opened = self._center.open_product(self.run, digest, products, form)
+        with self._noting():
+            opened = self._center.open_product(self.run, digest, products, form)
         if self.witness is not None:
             self.witness.append({"step": opened})
         self.traffic.messages += 2

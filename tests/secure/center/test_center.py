@@ -73,7 +73,7 @@ def test_what_is_sealed_for_a_program_is_never_opened() -> None:
 
 def test_addends_of_different_lengths_and_an_empty_sum_are_refused() -> None:
     center = EmbeddedCenter()
-    with pytest.raises(CenterError, match="'a', 'b' state different bounds of one sum"):
+    with pytest.raises(CenterError, match="'a', 'b' state different terms of one sum"):
         center.open_sum("q", sealed(center, {"a": [1], "b": [2, 3]}))
     with pytest.raises(CenterError, match="no party sent an envelope"):
         center.open_sum("q", {})

@@ -171,7 +171,7 @@ def same_terms(contents: Mapping[str, Contents]) -> None:
     if not rest:
         return
     if 2 * count <= len(stated):
-        raise CenterError(f"parties {', '.join(map(repr, stated))} state different bounds of one sum, and none most")
+        raise CenterError(f"parties {', '.join(map(repr, stated))} state different terms of one sum, and none most")
     raise AddendRefused(
         {
             party: f"it sent {own[0]} numbers on other terms than most, who sent {most[0]}"
