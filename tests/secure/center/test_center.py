@@ -111,6 +111,6 @@ def test_shares_of_a_number_that_is_too_large_do_not_open() -> None:
 def test_nodes_that_cannot_compute_say_who_can() -> None:
     center = EmbeddedCenter()
     label = Label(context="q", party="a", n_parties=1, use="likelihood")
-    center.keep("run", "likelihood", "q", {"a": seal(np.array([1]), label, center.keys, rng=RNG)}, (1,))
+    center.keep("run", "likelihood", "q", {"a": seal(np.array([1]), label, center.keys, rng=RNG)}, ())
     with pytest.raises(CenterError, match=r"no engine; ask a center that computes: `center.computing\(\)`"):
         center.compute("run", "accept")

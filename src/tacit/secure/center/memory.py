@@ -126,6 +126,11 @@ class Memory:
             if known is None:
                 self.ledgers.take(marks)
 
+    def take_shape(self, context: str, name: str, shape: Iterable[int]) -> None:
+        """Agree to one shape of what is kept; a `CenterError` if it was kept in another before."""
+        if not self.agrees(["shape", context, name], [*shape]):
+            raise CenterError(f"{name!r} was kept in another shape before; the same numbers would be read twice")
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

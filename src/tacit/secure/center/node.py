@@ -18,7 +18,7 @@ from tacit.record import to_value
 from tacit.secure.center.agreement import EngineFailed, OthersRefused, failing, together
 from tacit.secure.center.check import AddendCheck, Checked, same_terms
 from tacit.secure.center.engine import SecureEngine, Task
-from tacit.secure.center.kept import KeptValue, check_parties, declared_by
+from tacit.secure.center.kept import KeptValue, check_form, check_read, declared_by
 from tacit.secure.center.memory import FILE, Memory
 from tacit.secure.center.message import (
     Boxes,
@@ -153,15 +153,15 @@ class NodeServer:
             CenterError: if an envelope is for another context, party or use, if fewer parties are in the sum than one
                 of them requires, or if the context was summed before over other parties.
         """
-        if name == OPEN:
-            raise CenterError(f"{OPEN!r} names what is opened; nothing is kept under it")
+        check_form(name, shape)
         wanted = WantedSum(context=context, use=name, sum_group=sum_group, run=run)
         total, contrasts = self._total(wanted, envelopes, boxes or {})
-        origin = wire.digest([context, name])
-        self._kept[run, name] = KeptValue(
-            shared=Shared(total, shape), origin=origin, contexts=frozenset({context}), parties=frozenset(envelopes),
-            contrasts=contrasts,
+        kept = KeptValue(
+            shared=Shared(total, shape), origin=wire.digest([context, name]), contexts=frozenset({context}),
+            parties=frozenset(envelopes), contrasts=contrasts,
         )  # fmt: skip
+        self._memory.take_shape(context, name, shape)
+        self._kept[run, name] = kept
 
     def compute(self, run: str, name: str, public: Mapping[str, Value]) -> dict[str, Shared]:
         """Run a program on what the run keeps; returns this node's shares of what it opens.
@@ -365,7 +365,7 @@ class NodeServer:
         if missing:
             raise CenterError(f"program {name!r} reads {', '.join(missing)}, which the run does not keep")
         kept = [self._kept[run, key] for key in program.reads]
-        check_parties(name, kept)
+        check_read(name, dict(zip(program.reads, kept, strict=True)))
         arguments, fixed = program.arguments(public)
         if program.is_declared and contrasts_digest(arguments) != declared_by(kept):
             raise CenterError(f"program {name!r} opens no other contrasts than those that the parties declared")
