@@ -17,7 +17,7 @@
         |-- SingularCurvature   the optimum is not unique: features are collinear
         |-- WireError           a message that is not one of ours
         |-- CenterError         shares that do not open to what was declared
-        |   `-- AddendRefused   parties' shares that are not what they declared; it names the parties
+        |   `-- AddendRefused   shares that are not what was declared, or what no honest party sends; names who
         `-- LogTampered         a party's log does not match its own hashes
 
 Every message names the thing, its value and the way out. No message contains or depends on a record, but for the
@@ -94,7 +94,7 @@ class CenterError(RunError):
 
 
 class AddendRefused(CenterError):
-    """Parties' shares that are not what they declared.
+    """Parties sent shares that are not what they declared, or what no honest party sends.
 
     Attributes:
         parties: their names, and what is wrong with each.

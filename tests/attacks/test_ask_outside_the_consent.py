@@ -132,6 +132,17 @@ def test_runs_that_began_before_the_first_answer_open_no_second_group(office: Of
     assert office.n_releases("north") == before + 1
 
 
+def test_dropouts_open_a_sum_over_fewer_than_the_quorum(office: Office) -> None:
+    study = trial("fewer", STUDY.replace("quorum = 2", "quorum = 3\ndropouts = 2"))
+    office.opt_in(study, runs=3)
+    for fewest in (1, 2):
+        with pytest.raises(
+            PartyRefused, match=f"would go on with {fewest} of 3 parties, and the study with no fewer than 3"
+        ):
+            office.begin(study, f"fewer {fewest}", office.group(study, quorum=fewest))
+    office.begin(study, "enough", office.group(study))
+
+
 def test_a_group_is_stretched_by_somebody_whom_the_owner_did_not_accept(office: Office) -> None:
     study = trial("stranger")
     office.opt_in(study, accepted=("north", "south"))

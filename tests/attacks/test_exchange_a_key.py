@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ from tacit.federation.member.identity import Identity, Member, Role
 from tacit.federation.member.known_members import KnownMembers
 from tacit.federation.member.member_list import MemberList
 from tacit.federation.member.node_card import NodeCard, Peers
-from tacit.federation.member.rotation import Rotation, successor
+from tacit.federation.member.rotation import MOST_ROTATIONS_EACH, Rotation, successor
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.kind import MEMBERS, ROTATE
+from tacit.federation.nats.kind import MEMBERS, ROTATE, most_bytes
 from tacit.federation.nats.letter import read_letter, signed, write_letter
 from tacit.federation.nats.server import ServerSettings
 
@@ -54,6 +55,18 @@ def test_a_list_exchanges_no_key(known: KnownMembers, tmp_path: Path) -> None:
     assert known.keys()["south"] == SOUTH.member.letter_key
     assert KnownMembers(tmp_path).current({"south": SOUTH.member.letter_key}) == {"south": SOUTH.member.letter_key}
     assert known.follow(members(3, NORTH, FALSE_SOUTH)).disputed == ()  # told once, not with every list
+
+
+def test_changes_of_invented_keys_fill_no_disk(known: KnownMembers, tmp_path: Path) -> None:
+    """The coordinator signs them itself, with keys that nobody pinned, and sends list after list."""
+    invented = [Identity("south", "party", bytes([1, k]) * 16) for k in range(81)]
+    steps = [rotation(old, new) for old, new in pairwise(invented)]
+    for number in range(2, 10):
+        part = steps[10 * (number - 2) : 10 * (number - 1)]
+        known.follow(members(number, NORTH, SOUTH, rotations=tuple(part)))
+    assert len(known.rotations()) == MOST_ROTATIONS_EACH
+    assert (tmp_path / "standing.json").stat().st_size < 2000 * MOST_ROTATIONS_EACH
+    assert known.keys()["south"] == SOUTH.member.letter_key
 
 
 def test_only_the_owners_word_brings_a_key_that_the_old_one_did_not_sign(known: KnownMembers) -> None:
@@ -232,6 +245,16 @@ def test_a_member_rotates_its_own_keys_and_nobody_elses(coordinator: Coordinator
     users = coordinator.roster.users(coordinator.identity.member)
     assert NEW_SOUTH.member.nkey in users
     assert SOUTH.member.nkey not in users
+
+
+def test_a_member_that_rotates_without_end_keeps_no_revocation_from_others(coordinator: CoordinatorFolder) -> None:
+    """Every list tells all changes of keys. One that is longer than a letter may be would reach nobody any more."""
+    keys = [SOUTH, *(Identity("south", "party", bytes([2, k]) * 16) for k in range(80))]
+    done = [rotated(coordinator, old.member, asked(rotation(old, new), old))[1] for old, new in pairwise(keys)]
+    assert [step is not None for step in done] == [True] * MOST_ROTATIONS_EACH + [False] * (80 - MOST_ROTATIONS_EACH)
+    assert len(coordinator.roster.member_list().encode()) < most_bytes(MEMBERS) / 100
+    coordinator.revoke("south")
+    assert coordinator.roster.member_list().revoked == ("south",)
 
 
 def test_roles_are_not_rotated() -> None:

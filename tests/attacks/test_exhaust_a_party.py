@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import tracemalloc
 from collections.abc import Iterator
@@ -212,3 +213,21 @@ def test_runs_that_begin_and_are_given_up_without_end_fill_no_log(party: PartyHa
         party._log.append("began", run=f"r{number}")
         party._log.append("abandoned", run=f"r{number}")
     assert len(party._log.lines()) <= 201
+
+
+@pytest.mark.parametrize(("event", "most"), [("not-believed", 2_000), ("ready", 20_000)])
+def test_a_patient_flood_fills_no_disk_either(event: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attacker sends just so many a second that none is left out, and goes on like that."""
+    stream, now, seconds = io.StringIO(), [0.0], 1_500
+    journal = Journal("north", stream)
+    monkeypatch.setattr("tacit.federation.nats.journal.time.time", lambda: now[0])
+    for day in range(2):
+        for second in range(seconds):
+            now[0] = 86_400.0 * day + second + 0.5
+            for _ in range(20):
+                journal.note(event, why="w" * 300)
+    now[0] = 2 * 86_400.0
+    journal.note(event, why="the next day")
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert len(told) == 2 * most + 1
+    assert len(told) + sum(line.get("left_out", 0) for line in told) == 2 * seconds * 20 + 1

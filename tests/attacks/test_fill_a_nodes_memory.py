@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,3 +61,10 @@ def test_no_size_beyond_the_largest_is_taken() -> None:
     center = SignedCenter(["north", "south", "west"])
     with pytest.raises(WireError, match=f"outside 0 to {MAX_SIZE}"):
         short_envelope(center, MAX_SIZE + 1)
+
+
+def test_a_node_keeps_no_long_names_of_ledgers() -> None:
+    """Each sum of a ledger whose numbers have gaps adds a row with its epoch, for good."""
+    for state in ({"epoch": "e" * 1000}, {"head": "h" * 1000}):
+        with pytest.raises(WireError, match="names of 128 characters at most"):
+            replace(mark(), **state)  # type: ignore[arg-type]

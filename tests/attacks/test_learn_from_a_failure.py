@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit import Federation
 from tacit.data.feature import Numeric, Target
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.errors import BudgetExceeded, NotConverged
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
@@ -22,6 +24,7 @@ from tacit.federation.message import Question
 from tacit.federation.policy import Policy
 from tacit.federation.step import Step
 from tacit.methods import make
+from tacit.methods.averaging.statistic import local_model
 from tacit.methods.privlogit.method import QUESTIONS
 from tacit.methods.privlogit.statistic import Point
 from tacit.methods.privlogit.unit import Units
@@ -172,3 +175,22 @@ def test_no_question_is_answered_by_the_age_of_one_record(step: str, secure: str
         assert first == second
         outcomes.add(first)
     assert outcomes == {ANSWERED}
+
+
+def test_a_step_that_fails_in_process_is_paid_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure that Tacit foresees used to give the run's cost back: it could be asked for again without end."""
+    chance = np.random.default_rng(0)
+    X = chance.normal(size=(60, 2)) / 3
+    policy = Policy(budget=Budget(epsilon_in_all=1.0))
+    parties = Federation.split(X, (X[:, 0] > 0).astype(np.int64), n_parties=3, norm_bound=1.0, policy=policy)
+
+    def failing(*_: object, **__: object) -> Any:
+        raise NotConverged("of some record")
+
+    monkeypatch.setattr(local_model, "_many", failing)
+    with pytest.raises(NotConverged, match="of some record"):
+        make("averaging", {"epsilon": 1.0}).fit(parties)
+    monkeypatch.undo()
+    assert [parties.guard(name).spent() for name in parties.names] == pytest.approx([1.0] * 3)
+    with pytest.raises(BudgetExceeded, match="over the limit of 1"):
+        make("averaging", {"epsilon": 1.0}).fit(parties)

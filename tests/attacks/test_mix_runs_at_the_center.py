@@ -21,8 +21,8 @@ def test_what_was_sealed_in_one_run_is_not_kept_for_another() -> None:
     center = SignedCenter(PARTIES)
     center.keep("first", "gradient", "first gradient", sealed(center, "first", "gradient"), (2,))
     with pytest.raises(CenterError, match="'north' sealed its part in another run than 'first'"):
-        center.keep("first", "curvature", "second curvature", sealed(center, "second", "curvature"), (2,))
-    center.keep("second", "curvature", "second curvature", sealed(center, "second", "curvature"), (2,))
+        center.keep("first", "gradient", "second gradient", sealed(center, "second", "gradient"), (2,))
+    center.keep("second", "gradient", "second gradient", sealed(center, "second", "gradient"), (2,))
 
 
 def test_a_party_cannot_be_spoken_for() -> None:

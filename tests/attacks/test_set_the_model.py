@@ -94,7 +94,7 @@ def test_a_party_cannot_state_a_bound_of_its_own(center: SignedCenter) -> None:
     refused(center, [10**7, 0, 0, 0, 0], "more numbers", bound=10**8)
     pair = SignedCenter(["a", "b"])
     envelopes = {"a": pair.sealed("a", HONEST, NORM), "b": pair.sealed("b", HONEST, NORM + 1)}
-    with pytest.raises(CenterError, match="'a', 'b' state different bounds of one sum"):
+    with pytest.raises(CenterError, match="'a', 'b' state different terms of one sum"):
         pair.open_sum("q", envelopes)
 
 

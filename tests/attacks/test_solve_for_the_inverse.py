@@ -92,13 +92,22 @@ class Center:
         self.nodes = [node_of(index, engine if index == 0 else Plain()) for index in range(3)]
         self.node = self.nodes[0]
 
-    def keep(self, asked: Sequence[Organisation], step: Any, values: Any, turn: int = 0, run: str = "r") -> None:
+    def keep(
+        self,
+        asked: Sequence[Organisation],
+        step: Any,
+        values: Any,
+        turn: int = 0,
+        run: str = "r",
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
+        """Keep what the parties answer; in the shapes that they state, or in those of the coordinator's choice."""
         answers = {one.guard.name: one.ask(step, values, turn=turn, run=run) for one in asked}
         question = next(iter(answers.values())).question
         for name in next(iter(answers.values())).value:
             parts: dict[str, Any] = {party: answer.value[name] for party, answer in answers.items()}
             envelopes = {party: part["envelopes"] for party, part in parts.items()}
-            shape = tuple(next(iter(parts.values()))["shape"])
+            shape = (shapes or {}).get(name, tuple(next(iter(parts.values()))["shape"]))
             keep_signed(self.nodes, run, name, question, envelopes, shape, ["north", "south"])
 
     def variances(self, contrast: Floats | None, run: str = "r") -> None:
@@ -171,18 +180,18 @@ def test_the_inverse_of_the_bound_has_no_variances_at_all() -> None:
 
 
 def test_one_colluding_party_declares_nothing_for_the_others() -> None:
-    """Contrasts are opened that all parties of the sum declared."""
+    """Contrasts are opened that all parties of the sum declared; nothing is kept of a sum where they differ."""
     center, (victim, colluder) = Center(), parties()
     mine = {"contrast": solving_contrasts(D)}
     with pytest.MonkeyPatch.context() as patch:
         answer = victim.ask(QUESTIONS.curvature, AT_ZERO)
         patch.setattr("tacit.methods.privlogit.unit.Scaling.declared_contrast", mine["contrast"])
-        center.keep([victim, colluder], QUESTIONS.curvature, AT_ZERO)
+        with pytest.raises(CenterError, match="'north', 'south' state different terms of one sum"):
+            center.keep([victim, colluder], QUESTIONS.curvature, AT_ZERO)
     envelope: Any = answer.value["curvature"]
     assert unseal(envelope["envelopes"][0], NODE_SEALS[0]).label.contrasts
-    center.node.compute("r", "invert", {})
-    with pytest.raises(CenterError, match="no other contrasts"):
-        center.variances(mine["contrast"])
+    with pytest.raises(CenterError, match="reads curvature, which the run does not keep"):
+        center.node.compute("r", "invert", {})
 
 
 # --- other ways to the curvature -------------------------------------------------------------------------------------
@@ -252,3 +261,57 @@ def test_one_colluding_partys_own_inverse_does_not_stand_for_the_pooled_one(name
 def test_one_program_is_asked_once_and_not_for_a_list(program: str, arguments: dict[str, Value]) -> None:
     with pytest.raises(SettingError, match="must be one number"):
         PROGRAMS[program].arguments(arguments)
+
+
+def test_another_shape_makes_another_program() -> None:
+    """Why nodes look at shapes: of a curvature in four dimensions `diagnose` opens a bit for each entry."""
+    from jax.experimental import enable_x64
+
+    A = np.array([[0.6, 0.1, 0.0], [0.1, 0.3, 0.05], [0.0, 0.05, 0.2]])
+    diagnose, step = PROGRAMS["diagnose"].function, PROGRAMS["step"].function
+    classes = np.arange(2.0 * D).reshape(D, 2)  # a gradient of two classes, and the same numbers as another
+    with enable_x64():
+        bits = [
+            np.asarray(diagnose(A.reshape(shape), threshold=1.0, condition_bits=1)[0]).size
+            for shape in ((D, D), (1, 1, D, D))
+        ]
+        steps = [np.sort(np.asarray(step(A, g, scale=1.0)[0]).ravel()) for g in (classes, classes.reshape(2, D, 1))]
+    assert bits == [D, D * D]
+    assert not np.allclose(*steps)  # as many equations again
+
+
+ODD_SHAPES: list[dict[str, tuple[int, ...]]] = [
+    {"curvature": (1, 1, D, D)},
+    {"curvature": (1, D, D)},
+    {"curvature": (D * D,)},
+    {"curvature": (1, D * D)},
+    {"gradient": (1, D, 1)},
+    {"gradient": ()},
+    {"likelihood": (1,)},
+    {"likelihood": (1, 1)},
+]
+
+
+@pytest.mark.parametrize("shapes", ODD_SHAPES)
+def test_nothing_is_kept_in_a_shape_that_no_program_reads(shapes: dict[str, tuple[int, ...]]) -> None:
+    center, asked = Center(), parties()
+    with pytest.raises(CenterError, match="no program reads"):
+        center.keep(asked, QUESTIONS.curvature, AT_ZERO, shapes=shapes)
+    center.keep(asked, QUESTIONS.curvature, AT_ZERO)
+
+
+def test_the_same_numbers_are_kept_in_one_shape() -> None:
+    center, asked = Center(), parties()
+    center.keep(asked, QUESTIONS.curvature, AT_ZERO)
+    with pytest.raises(CenterError, match="'gradient' was kept in another shape before"):
+        center.keep(asked, QUESTIONS.curvature, AT_ZERO, shapes={"gradient": (D, 1)})
+    center.node.compute("r", "invert", {})
+    center.node.compute("r", "step", {})
+
+
+def test_a_gradient_of_another_model_is_not_multiplied() -> None:
+    center, asked = Center(), parties()
+    center.keep(asked, QUESTIONS.curvature, AT_ZERO, shapes={"gradient": (1, D)})
+    center.node.compute("r", "invert", {})
+    with pytest.raises(CenterError, match="not of the inverse's features"):
+        center.node.compute("r", "step", {})

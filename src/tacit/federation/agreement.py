@@ -133,9 +133,10 @@ class Agreement:
         digest: of the very study that was agreed to; empty in a simulation.
         method: the study's method, with its settings.
         runs: how many runs were agreed to; None sets no limit (a simulation).
-        least: the fewest parties of a run.
+        least: the fewest parties of a run, and of each of its rounds.
         everybody: the parties of every run, no more and no fewer; None where `least` of the accepted suffice.
-        dropouts: how many of these a round may go on without; None sets no limit (a simulation).
+        dropouts: how many of those that began a round may go on without, down to `least`; None sets no limit (a
+            simulation).
     """
 
     study: str
@@ -167,10 +168,11 @@ class Agreement:
             )
         if group.n_parties < self.least:
             raise NotAgreed(f"the study asks for {self.least} parties or more, and the run has {group.n_parties}")
-        if self.dropouts is not None and group.quorum < group.n_parties - self.dropouts:
+        fewest = 1 if self.dropouts is None else max(self.least, group.n_parties - self.dropouts)
+        if group.quorum < fewest:
             raise NotAgreed(
                 f"the run would go on with {group.quorum} of {group.n_parties} parties, and the study with no fewer "
-                f"than {group.n_parties - self.dropouts}"
+                f"than {fewest}"
             )
         if self.method.needs_everybody and group.quorum < group.n_parties:
             raise NotAgreed(f"method {self.method.name!r} needs every party in every round")

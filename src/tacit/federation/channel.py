@@ -12,9 +12,10 @@ Each sends one question to every party. Users have no need of it: they make a `F
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +25,12 @@ from tacit.errors import AddendRefused, QuorumLost, TacitError, WireError
 from tacit.federation.engine import Engine, RunStart
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.step import Step
-from tacit.privacy.event import Event
+from tacit.privacy.event import Event, is_same_cost
 from tacit.secure.center.center import Center
 from tacit.secure.center.product import EncryptedInverse, Form
 from tacit.wire import Value
 
+T = TypeVar("T")
 Total = npt.NDArray[np.int64]
 Opened = npt.NDArray[np.int64] | Mapping[str, Value]
 """What becomes known in a round: the sum that the center opened, or what one party let go."""
@@ -127,8 +129,14 @@ class Channel:
     ) -> dict[str, Mapping[str, Value]]:
         """Run `step` at each party (or at those named) and return what each let go."""
         _, answers = self._ask(step, values, parties)
-        if any(answer.kind in ("sealed", "kept", "encrypted") for answer in answers.values()):
-            raise WireError(f"step {step.name!r} seals its reply; only the sum can be opened: call `sum` or `keep`")
+        sealed = [name for name, answer in answers.items() if answer.kind in ("sealed", "kept", "encrypted")]
+        if sealed and len(sealed) == len(answers):
+            raise WireError(
+                f"{', '.join(sealed)} sealed the reply to step {step.name!r}; only the sum can be opened: call `sum` "
+                f"or `keep`"
+            )
+        odd = dict.fromkeys(sealed, f"it sealed its reply to step {step.name!r}, and others did not")
+        self._leave_out(odd, n_left=len(answers) - len(odd), least=len(answers))
         if self.witness is not None:
             self.witness += [answer.value for answer in answers.values()]
         return {name: answer.value for name, answer in answers.items()}
@@ -147,7 +155,9 @@ class Channel:
         """Run `step` at every party and open the sum of what they sealed: whole numbers on the step's grid."""
         digest, answers = self._ask(step, values)
         envelopes, shape = self._gather(
-            step, {name: answer.value if answer.kind == "sealed" else None for name, answer in answers.items()}
+            step,
+            {name: answer.value if answer.kind == "sealed" else None for name, answer in answers.items()},
+            least=self._start.group.quorum,
         )
         total = self._over_the_honest(envelopes, lambda left: self._center.open_sum(digest, left))
         if self.witness is not None:
@@ -159,20 +169,31 @@ class Channel:
         """Run `step` at every party, and leave the sums of what they give with the center, unopened, by their names."""
         self._center = self._center.computing()  # before the parties are asked, who seal to its keys
         digest, answers = self._ask(step, values)
-        kept: dict[str, Mapping[str, Value]] = {}
-        products: dict[str, bytes] = {}
-        for name, answer in answers.items():
-            match answer.kind, answer.value:
-                case "kept", parts:
-                    kept[name] = parts
-                case "encrypted", {"addends": dict(parts), "product": bytes(product)}:
-                    kept[name], products[name] = parts, product
-                case _:
-                    raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
-        for use in sorted({use for parts in kept.values() for use in parts}):
-            envelopes, shape = self._gather(step, {name: parts.get(use) for name, parts in kept.items()})
-            self._center.keep(self.run, use, digest, envelopes, shape)
+        kept, products = self._parts(step, answers)
+        for use in sorted(next(iter(kept.values()))):
+            values_of = {name: parts[use] for name, parts in kept.items()}
+            envelopes, shape = self._gather(step, values_of, least=len(kept))
+            with self._noting():
+                self._center.keep(self.run, use, digest, envelopes, shape)
         self._products = digest, products
+
+    def read(
+        self, replies: Mapping[str, Mapping[str, Value]], reader: Callable[[str, Mapping[str, Value]], T]
+    ) -> dict[str, T]:
+        """What `reader` makes of each party's own reply; it raises a `WireError` at one that no honest party sends.
+
+        Raises:
+            AddendRefused: naming the parties with such replies, so that a run can begin again without them.
+        """
+        found: dict[str, T] = {}
+        odd: dict[str, str] = {}
+        for name, reply in replies.items():
+            try:
+                found[name] = reader(name, reply)
+            except WireError as error:
+                odd[name] = str(error)
+        self._leave_out(odd, n_left=len(found), least=len(replies))
+        return found
 
     def encrypted_inverse(self) -> EncryptedInverse:
         """What this run keeps as its inverse, encrypted by the center, for a step's values."""
@@ -182,7 +203,8 @@ class Channel:
     def open_product(self, form: Form) -> npt.NDArray[np.float64]:
         """Open the sum of the parties' products with the encrypted inverse, from the last question to `keep`."""
         digest, products = self._products
-        opened = self._center.open_product(self.run, digest, products, form)
+        with self._noting():
+            opened = self._center.open_product(self.run, digest, products, form)
         if self.witness is not None:
             self.witness.append({"step": opened})
         self.traffic.messages += 2
@@ -239,22 +261,70 @@ class Channel:
                 self.present = tuple(envelopes)
                 return total
 
-    def _gather(self, step: Step, values: Mapping[str, Value]) -> tuple[dict[str, list[bytes]], tuple[int, ...]]:
-        """The parties' envelopes and the shape that they declare alike; counts what is relayed to the center."""
-        envelopes: dict[str, list[bytes]] = {}
-        shapes: set[tuple[int, ...]] = set()
-        for name, value in values.items():
-            match value:
-                case {"envelopes": list(sealed), "shape": list(dims), **rest} if not rest:
-                    envelopes[name] = [envelope for envelope in sealed if isinstance(envelope, bytes)]
-                    shapes.add(tuple(n for n in dims if isinstance(n, int)))
+    def _parts(
+        self, step: Step, answers: Mapping[str, Answer]
+    ) -> tuple[dict[str, Mapping[str, Value]], dict[str, bytes]]:
+        """What each party gives for the center to keep, by its uses, and encrypted products; all give the same uses."""
+        kept: dict[str, Mapping[str, Value]] = {}
+        products: dict[str, bytes] = {}
+        odd: dict[str, str] = {}
+        for name, answer in answers.items():
+            match answer.kind, answer.value:
+                case "kept", parts:
+                    kept[name] = parts
+                case "encrypted", {"addends": dict(parts), "product": bytes(product)}:
+                    kept[name], products[name] = parts, product
                 case _:
-                    raise WireError(f"party {name!r} did not seal its reply to step {step.name!r}")
-        if len(shapes) != 1 or any(len(sealed) != len(self._center.keys) for sealed in envelopes.values()):
-            raise WireError(f"the parties' replies to step {step.name!r} differ in shape")
+                    odd[name] = f"it did not seal its reply to step {step.name!r}"
+        forms = {name: (name in products, tuple(sorted(parts))) for name, parts in kept.items()}
+        odd |= dict.fromkeys(_unlike_most(forms, step), f"its reply to step {step.name!r} has other parts than most")
+        self._leave_out(odd, n_left=len(answers) - len(odd), least=len(answers))
+        return kept, products
+
+    def _gather(
+        self, step: Step, values: Mapping[str, Value], *, least: int
+    ) -> tuple[dict[str, list[bytes]], tuple[int, ...]]:
+        """The parties' envelopes and the shape that they declare alike; counts what is relayed to the center.
+
+        Who declares another shape than most, or sealed nothing, is left out if `least` others remain.
+
+        Raises:
+            AddendRefused: naming them, if fewer remain.
+        """
+        envelopes: dict[str, list[bytes]] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
+        odd: dict[str, str] = {}
+        for name, value in values.items():
+            read = _read_sealed(value, len(self._center.keys))
+            if read is None:
+                odd[name] = f"it did not seal its reply to step {step.name!r}"
+            else:
+                envelopes[name], shapes[name] = read
+        if not envelopes:
+            raise WireError(f"{', '.join(values)} did not seal the reply to step {step.name!r}")
+        unlike = _unlike_most(shapes, step)
+        odd |= dict.fromkeys(unlike, f"its reply to step {step.name!r} has another shape than that of most")
+        envelopes = {name: sealed for name, sealed in envelopes.items() if name not in odd}
+        self._leave_out(odd, n_left=len(envelopes), least=least)
         self.traffic.messages += 2 * len(self._center.keys)
         self.traffic.bytes_down += sum(len(e) for sealed in envelopes.values() for e in sealed)
-        return envelopes, shapes.pop()
+        return envelopes, shapes[next(iter(envelopes))]
+
+    def _leave_out(self, odd: Mapping[str, str], *, n_left: int, least: int) -> None:
+        """Note the parties that sent what no honest one sends; an `AddendRefused` that names them if too few remain."""
+        if odd:
+            self._engine.exclude(odd)
+        if odd and n_left < least:
+            raise AddendRefused(odd)
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Whom the center refuses is noted, so that a run can begin again without it."""
+        try:
+            yield
+        except AddendRefused as refused:
+            self._engine.exclude(refused.parties)
+            raise
 
     def _ask(self, step: Step, values: Any, parties: Sequence[str] | None = None) -> tuple[str, dict[str, Answer]]:
         names = self.names if parties is None else tuple(parties)
@@ -262,7 +332,7 @@ class Channel:
         digest = question_digest(message)
         if self.on_round is not None:
             self.on_round(self.traffic.rounds + 1, step.name)
-        answers = self._engine.ask(self._start, message, names, self._center.keys)
+        answers = self._as_planned(step, self._engine.ask(self._start, message, names, self._center.keys))
         self.traffic.rounds += 1
         self.traffic.messages += len(names) + len(answers)
         self.traffic.bytes_down += len(message) * len(names)
@@ -279,6 +349,17 @@ class Channel:
         self.present = tuple(answers)
         return digest, answers
 
+    def _as_planned(self, step: Step, answers: dict[str, Answer]) -> dict[str, Answer]:
+        """The answers without those that claim another cost than the plan's, which a report would believe."""
+        planned = [ask.event for ask in self._terms.course if ask.step.name == step.name]
+        fitting = {name: one for name, one in answers.items() if all(is_same_cost(one.event, p) for p in planned)}
+        odd = [name for name in answers if name not in fitting]
+        if odd:
+            self._engine.exclude(
+                dict.fromkeys(odd, f"its reply to step {step.name!r} claims another cost than planned")
+            )
+        return fitting
+
     def _question(self, step: Step, values: Any) -> bytes:
         """The next question about `step`; the run's questions are the same ones when it is resumed."""
         agreement = self._start.agreement
@@ -288,3 +369,25 @@ class Channel:
             study=agreement.study, run=self.run, method=agreement.method.name, step=step.name, version=step.version,
             group=self._start.group.digest, plan=self._terms.digest, turn=turn, values=step.encode_values(values),
         ).encode()  # fmt: skip
+
+
+def _read_sealed(value: Value, n_nodes: int) -> tuple[list[bytes], tuple[int, ...]] | None:
+    """The envelopes in a sealed reply, one for each node, and the shape that it declares; None if it is none."""
+    match value:
+        case {"envelopes": list(sealed), "shape": list(dims), **rest} if not rest:
+            envelopes = [envelope for envelope in sealed if isinstance(envelope, bytes)]
+            shape = tuple(n for n in dims if isinstance(n, int) and n >= 0)
+            if len(envelopes) == len(sealed) == n_nodes and len(shape) == len(dims):
+                return envelopes, shape
+    return None
+
+
+def _unlike_most(forms: Mapping[str, Hashable], step: Step) -> list[str]:
+    """Those whose reply has another form than that of most; a `WireError` that names all if no form is that of most."""
+    (most, count), *others = Counter(forms.values()).most_common() or [(None, 0)]
+    if others and 2 * count <= len(forms):
+        raise WireError(
+            f"the replies of {', '.join(map(repr, forms))} to step {step.name!r} differ in shape, and none has that of "
+            f"most"
+        )
+    return [name for name, form in forms.items() if form != most]

@@ -133,7 +133,16 @@ class InProcess:
         admitted, *_ = [guard.admit(message, start.agreement) for guard in guards]
         tables, rngs = [guard.table for guard in guards], [guard.rng for guard in guards]
         seats = [guard.seat(admitted.question) for guard in guards]
-        replies = admitted.step.run_many(tables, admitted.plan, admitted.values, rngs=rngs, seats=seats)
+        for guard in guards:
+            guard.keep_cost(admitted.question)
+        try:
+            replies = admitted.step.run_many(tables, admitted.plan, admitted.values, rngs=rngs, seats=seats)
+        except Refused:  # values that no plan allows
+            raise
+        except Exception:
+            for guard in guards:
+                guard.note_failure(admitted.question)
+            raise
         for guard, reply in zip(guards, replies, strict=True):
             guard.inspect(message, reply)  # all of them before the first is charged
         for guard, reply in zip(guards, replies, strict=True):

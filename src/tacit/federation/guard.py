@@ -193,19 +193,23 @@ class Guard:
             return stored
         admitted = self.admit(message, agreement)
         seat = self.seat(admitted.question, bond)
-        self._keep_cost(admitted.question)
+        self.keep_cost(admitted.question)
         try:
             reply = admitted.step(self.table, admitted.plan, admitted.values, rng=self.rng, seat=seat)
         except Refused as refusal:  # values that no plan allows
             self._log_refusal(message, admitted.question, refusal)
             raise
-        except Exception:  # that it failed may depend on a record
-            self.ledger.pin(self.account, admitted.question.run, FAILED, admitted.question.step)
-            self.log.append("failed", run=admitted.question.run, step=admitted.question.step)
+        except Exception:
+            self.note_failure(admitted.question)
             raise
         return self.release(message, reply, keys, bond)
 
-    def _keep_cost(self, question: Question) -> None:
+    def note_failure(self, question: Question) -> None:
+        """A step failed, which may depend on a record: its run answers no more."""
+        self.ledger.pin(self.account, question.run, FAILED, question.step)
+        self.log.append("failed", run=question.run, step=question.step)
+
+    def keep_cost(self, question: Question) -> None:
         """Before a run's first look at a record: whatever becomes of it, it stays paid for."""
         if question.run not in self._asked:
             self.ledger.pin(self.account, question.run, ASKED, question.step)

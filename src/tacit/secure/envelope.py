@@ -9,7 +9,7 @@ process that could read everything and spoil everything anyway, so nothing is si
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nacl.exceptions import CryptoError
@@ -29,6 +29,7 @@ OPEN = "open"  # the use of an addend whose sum is opened
 MAX_SIZE = 1 << 22  # numbers in an envelope: a seed is short, what it stretches to is not
 _MOST_BLOCKS = 64
 _MOST_NUMBER = 1 << 62
+_LONGEST_NAME = 128
 _DOMAIN = b"tacit envelope 2\0"
 
 
@@ -51,6 +52,8 @@ class LedgerMark:
     def __post_init__(self) -> None:
         if not (0 <= self.number < _MOST_NUMBER and 0 <= self.line < _MOST_NUMBER):
             raise WireError("a ledger counts what it has sealed, and its lines, from 0")
+        if max(len(self.epoch), len(self.head)) > _LONGEST_NAME:  # a node keeps them
+            raise WireError(f"the state of a ledger has names of {_LONGEST_NAME} characters at most")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,11 @@ class Label:
         """What a proof is bound to."""
         stated = (self.context, self.party, self.n_parties, self.use, self.sum_group, self.contrasts, self.run)
         return repr((stated, [(block.size, block.norm) for block in self.bound])).encode()
+
+
+def marks_of(labels: Iterable[Label]) -> dict[str, LedgerMark]:
+    """The states of the parties' ledgers, as far as they say."""
+    return {label.party: label.ledger for label in labels if label.ledger is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,7 @@ def test_what_is_sealed_for_a_program_is_never_opened() -> None:
 
 def test_addends_of_different_lengths_and_an_empty_sum_are_refused() -> None:
     center = EmbeddedCenter()
-    with pytest.raises(CenterError, match="'a', 'b' state different bounds of one sum"):
+    with pytest.raises(CenterError, match="'a', 'b' state different terms of one sum"):
         center.open_sum("q", sealed(center, {"a": [1], "b": [2, 3]}))
     with pytest.raises(CenterError, match="no party sent an envelope"):
         center.open_sum("q", {})
@@ -111,6 +111,6 @@ def test_shares_of_a_number_that_is_too_large_do_not_open() -> None:
 def test_nodes_that_cannot_compute_say_who_can() -> None:
     center = EmbeddedCenter()
     label = Label(context="q", party="a", n_parties=1, use="likelihood")
-    center.keep("run", "likelihood", "q", {"a": seal(np.array([1]), label, center.keys, rng=RNG)}, (1,))
+    center.keep("run", "likelihood", "q", {"a": seal(np.array([1]), label, center.keys, rng=RNG)}, ())
     with pytest.raises(CenterError, match=r"no engine; ask a center that computes: `center.computing\(\)`"):
         center.compute("run", "accept")

@@ -88,8 +88,8 @@ def test_values_that_are_no_request_are_refused(request_: wire.Value) -> None:
 def test_what_is_kept_is_sealed_for_that_name_and_shape() -> None:
     node = NodeServer(0)
     label = Label(context="q", party="a", n_parties=1, use="gradient")
-    with pytest.raises(CenterError, match="sealed its part as 'gradient', not as 'likelihood'"):
-        node.keep("run", "likelihood", "q", {"a": envelope(node, label)}, (2,))
+    with pytest.raises(CenterError, match="sealed its part as 'gradient', not as 'curvature'"):
+        node.keep("run", "curvature", "q", {"a": envelope(node, label)}, (2, 2))
     with pytest.raises(CenterError, match="sealed its part as 'open', not as 'gradient'"):
         node.keep("run", "gradient", "q", {"a": envelope(node)}, (2,))
     with pytest.raises(CenterError, match="'open' names what is opened"):

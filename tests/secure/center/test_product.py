@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit import wire
-from tacit.errors import CenterError, SettingError, WireError
+from tacit.errors import AddendRefused, CenterError, SettingError, WireError
 from tacit.rand import Rng
 from tacit.record import decode_record, encode_record
 from tacit.secure.center.process import ProcessCenter
@@ -106,7 +106,7 @@ def test_garbage_is_refused_and_the_center_goes_on(
 ) -> None:
     context = f"garbage {len(message)}"
     label = Label(context=context, party="p0", n_parties=1, use=USE)
-    with pytest.raises(CenterError, match=r"encrypted vectors have|no ciphertext under this key"):
+    with pytest.raises(AddendRefused, match=r"'p0': its product cannot be read: .*(vectors have|no ciphertext under)"):
         computing.open_product("local", context, {"p0": seal_message(message, label, computing.keys[ADDS])}, FORM)
     envelopes = sealed(computing, inverse, np.zeros((2, D)), f"after {context}")
     with pytest.raises(CenterError, match="a sum over 3 parties be opened; 2 are in it"):

@@ -233,7 +233,7 @@ def test_what_is_not_in_the_table_is_refused(computing: ProcessCenter, run: str)
 
 def test_shapes_that_do_not_fit_are_refused_and_the_center_goes_on(computing: ProcessCenter, run: str) -> None:
     keep(computing, run, inverse=np.ones((1, 13)), gradient=np.ones(7))
-    with pytest.raises(CenterError, match=r"'step' cannot run on shapes \(1, 13\), \(7,\)"):
+    with pytest.raises(CenterError, match="'step' reads a gradient that is not of the inverse's features"):
         computing.compute(run, "step")
     keep(computing, run, gradient=np.ones(13))
     assert computing.compute(run, "step") == {"step": pytest.approx(np.array([13]))}

@@ -68,7 +68,11 @@ def _quorum(offered: OfferedStudy, own: str, *, is_private: bool) -> str:
     told = f"{asked.quorum}: a run is with so many or more of those whom you accept{who}"
     if not is_private:
         told += "; the parties of the first run that you answer are those of every later one"
-    return told + (f"; a round goes on without up to {asked.dropouts} of those that began" if asked.dropouts else "")
+    if not asked.dropouts:
+        return told
+    return (
+        f"{told}; a round goes on without up to {asked.dropouts} of those that began, and with {asked.quorum} or more"
+    )
 
 
 def why_not(offered: OfferedStudy, policy: Policy) -> str:

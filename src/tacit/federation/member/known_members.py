@@ -17,6 +17,7 @@ that the coordinator tells of (`believe_all`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from tacit.errors import SettingError, WireError
 from tacit.federation.member.folder import read_json
 from tacit.federation.member.identity import Member
 from tacit.federation.member.member_list import MemberList
-from tacit.federation.member.rotation import Rotation, successor
+from tacit.federation.member.rotation import MOST_ROTATIONS_EACH, Rotation, successor
 from tacit.federation.member.standing import Standing, StandingFile
 from tacit.secure.share import N_NODES
 from tacit.storage import OWNER_ONLY, write_json
@@ -33,6 +34,7 @@ from tacit.storage import OWNER_ONLY, write_json
 FILE = "members.json"
 ACCEPTED = "accepted.json"  # names and fingerprints that were accepted, or "all"
 MOST_MEMBERS = 20_000  # a coordinator that invents members fills no disk
+MOST_ROTATIONS = 20_000  # nor one that invents changes of keys, each signed with keys of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,12 +275,20 @@ def _listed(forms: object) -> list[dict[str, object]]:
 
 
 def _checked(rotations: Sequence[Rotation]) -> tuple[Rotation, ...]:
-    """Those that are signed with both keys, and of each old key the first that was seen: it has signed its last."""
+    """Those that are signed with both keys, and of each old key the first that was seen: it has signed its last.
+
+    What is beyond the most of a name, or of all, is not looked at.
+    """
     found: dict[tuple[str, bytes], Rotation] = {}
+    each: Counter[str] = Counter()
     for rotation in rotations:
+        name, key = rotation.old.name, rotation.old.letter_key
+        if (name, key) in found or each[name] >= MOST_ROTATIONS_EACH or len(found) >= MOST_ROTATIONS:
+            continue
         try:
             rotation.check()
         except WireError:
             continue
-        found.setdefault((rotation.old.name, rotation.old.letter_key), rotation)
+        found[name, key] = rotation
+        each[name] += 1
     return tuple(found.values())

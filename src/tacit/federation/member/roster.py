@@ -10,7 +10,7 @@ from pathlib import Path
 from tacit.errors import SettingError
 from tacit.federation.member.identity import Member, Role
 from tacit.federation.member.member_list import MemberList
-from tacit.federation.member.rotation import Rotation
+from tacit.federation.member.rotation import MOST_ROTATIONS_EACH, Rotation
 from tacit.federation.nats import subject
 from tacit.federation.nats.subject import Permissions
 from tacit.secure.share import N_NODES
@@ -143,7 +143,8 @@ class Roster:
         """Give a member the new keys that its old ones signed; a second time changes nothing.
 
         Raises:
-            SettingError: if it has other keys than the rotation's old ones, or the new ones are another's.
+            SettingError: if it has other keys than the rotation's old ones, the new ones are another's, or it has had
+                too many.
         """
         rotation.check()
         name = rotation.old.name
@@ -155,6 +156,8 @@ class Roster:
                 raise SettingError(f"{name!r} is no member with the keys that it would rotate")
             self._check_keys(rotation.new)
             step = database.execute("SELECT COUNT(*) FROM rotation WHERE name = ?", (name,)).fetchone()[0]
+            if step >= MOST_ROTATIONS_EACH:
+                raise SettingError(f"{name!r} has rotated {step} times, which is the most; join under another name")
             database.execute("INSERT INTO rotation VALUES (?, ?, ?)", (name, step, rotation.encode()))
             form = json.dumps(rotation.new.as_dict())
             database.execute("UPDATE member SET form = ? WHERE name = ?", (form, name))

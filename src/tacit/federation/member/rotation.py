@@ -9,6 +9,9 @@ from tacit.errors import WireError
 from tacit.federation.member.identity import Identity, Member
 from tacit.record import decode_record, encode_record
 
+MOST_ROTATIONS_EACH = 64
+"""Of one name: lists of members tell all of them, and a list that is too long reaches nobody."""
+
 _DOMAIN = b"tacit rotation 1\0"
 
 

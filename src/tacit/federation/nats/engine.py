@@ -30,6 +30,7 @@ from tacit.wire import Value
 _REFUSALS: dict[str, type[Refused]] = {kind.__name__: kind for kind in (PolicyRefusal, NotAgreed)}
 _GREETING_SECONDS = 2.0  # between two calls to parties that have not opted in yet
 _REPLY_SECONDS = 5.0  # a party that is there says yes or no within this, however short the wait for its opting in is
+_MOST_RECORDS = 1 << 40  # more than any table has; what follows from more fits no message
 _NO_REPLY = "no reply"
 
 
@@ -265,7 +266,7 @@ class NatsEngine:
                 "schema": str(digest),
                 "accepts": list(names),
                 "signature": bytes(signature),
-            } if n_records >= 0:
+            } if 0 <= n_records <= _MOST_RECORDS:
                 if digest != self._schema.digest():
                     return "it reads the study's schema in another way; use the same release"
                 cards[name] = Card(name=name, n_records=n_records, signature=signature)
@@ -306,14 +307,24 @@ def open_engine(
 
 
 def leave_strangers(cards: dict[str, Card], accepted: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    """Take out of `cards` whom others have not accepted, until all that are left accept each other; and say why."""
+    """Take out of `cards` who lacks the others' acceptance, or withholds its own; and say why.
+
+    First whoever stands apart from most: one party that accepts nobody must not take the place of all others.
+    """
     left: dict[str, str] = {}
     while True:
-        strange = {name: [other for other in cards if other != name and name not in accepted[other]] for name in cards}
-        name = max(sorted(cards), key=lambda one: len(strange[one]), default="")
-        if not name or not strange[name]:
+        others = {name: [other for other in cards if other != name] for name in cards}
+        strange = {name: [one for one in others[name] if name not in accepted[one]] for name in cards}
+        aloof = {name: [one for one in others[name] if one not in accepted[name]] for name in cards}
+        apart = {name: (len({*strange[name], *aloof[name]}), len(strange[name])) for name in cards}
+        name = max(sorted(cards), key=lambda one: apart[one], default="")
+        if not name or not apart[name][0]:
             return left
-        left[name] = f"{', '.join(strange[name])} did not accept it yet; let them opt in again"
+        left[name] = (
+            f"{', '.join(strange[name])} did not accept it yet; let them opt in again"
+            if strange[name]
+            else f"it did not accept {', '.join(aloof[name])} yet; let it opt in again"
+        )
         del cards[name]
 
 

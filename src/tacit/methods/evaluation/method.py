@@ -13,11 +13,12 @@ Cost      one round; a party sends 3 x 32 bytes a cell, 2 x bins cells for two c
 Paper     none of its own. The documents print accuracies on private records that nobody accounts for (Hoseinpour et
           al. 2023, table 1), and each of them is a release; this is how to have them
 
-Proof. Replacing a record takes 1 from one cell and adds 1 to another: the histogram moves by at most 2 in L1 and sqrt 2
-in L2 norm. Counts are whole numbers, so that nothing is lost by rounding. With delta, the grid adds discrete Gaussian
-noise for sqrt 2 (`privacy.noise.grid`). With delta = 0, each party adds discrete Laplace noise of scale 2 / epsilon to
-every cell: one honest party's suffices, and the others' is independent. Where there are so many parties that all of
-that is more than spherical Laplace noise for sqrt 2, made of shares, the latter is taken. Everything else is
+Proof. A record's cell follows from that record and the model alone, to the last bit (`statistic.scores_of`). So
+replacing a record takes at most 1 from one cell and adds at most 1 to another: the histogram moves by at most 2 in L1
+and sqrt 2 in L2 norm. Counts are whole numbers, so that nothing is lost by rounding. With delta, the grid adds discrete
+Gaussian noise for sqrt 2 (`privacy.noise.grid`). With delta = 0, each party adds discrete Laplace noise of scale 2 /
+epsilon to every cell: one honest party's suffices, and the others' is independent. Where there are so many parties that
+all of that is more than spherical Laplace noise for sqrt 2, made of shares, the latter is taken. Everything else is
 post-processing.
 
 Figures. n being public, the counts' sum is known: the surplus is spread evenly over the cells (the nearest histogram

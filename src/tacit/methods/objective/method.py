@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -194,11 +194,13 @@ class ObjectivePerturbation(Method):
             )
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
-        share = {name: n if self.weights == "size" else 1 for name, n in channel.sizes.items()}
+        sizes = channel.sizes
+        share = {name: n if self.weights == "size" else 1 for name, n in sizes.items()}
         theta = np.zeros(plan.loss.shape)
         for _ in range(plan.rounds):  # line 3; the last round's average counts, line 14
-            replies: Any = channel.ask(perturbed_model)
-            weighted = [share[name] * reply["theta"] for name, reply in replies.items()]
+            replies = channel.ask(perturbed_model)
+            models = channel.read(replies, lambda name, reply: plan.read(reply, sizes[name]))
+            weighted = [share[name] * model for name, model in models.items()]
             theta = np.sum(weighted, axis=0) / sum(share.values())
         coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
         return Learned(coef=coef, intercept=intercept)

@@ -39,6 +39,7 @@ are theirs.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,7 +48,7 @@ import numpy.typing as npt
 
 from tacit.bisection import bisect
 from tacit.data.table import Table
-from tacit.errors import SettingError
+from tacit.errors import SettingError, WireError
 from tacit.federation.reply import Disclosed, Noised
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise
@@ -58,8 +59,10 @@ from tacit.models.solver import fit
 from tacit.privacy.event import Approximate, Event, NotPrivate
 from tacit.privacy.gaussian import gaussian_delta
 from tacit.privacy.noise.discrete import discrete_gaussian, discrete_laplace
+from tacit.privacy.noise.norm import laplace_norm
 from tacit.privacy.noise.spherical import share_error, spherical_laplace_share
 from tacit.rand import Rng
+from tacit.wire import Value
 
 Floats = npt.NDArray[np.float64]
 
@@ -249,12 +252,37 @@ class Plan:
 
     def on_grid(self, theta: Floats, n_records: int, *, rng: Rng) -> Floats:
         """A certified model rounded to a grid, with the dither that hides what rounding and the solver may tell."""
-        k, tau = self.dimension, self.tolerance(n_records)
-        h = math.ldexp(1.0, math.frexp(2 * tau / math.sqrt(k))[1] - 1)
-        scale = (2 * math.sqrt(k) * tau / h + k) / self.dither_epsilon * (1 + 2.0**-50)
+        h, scale = self._dither(n_records)
         integers = np.rint(theta / h).astype(np.int64) + discrete_laplace(scale, theta.shape, rng=rng)
         told: Floats = integers * h
         return told
+
+    def _dither(self, n_records: int) -> tuple[float, float]:
+        """The step of the grid, and the dither's scale in steps."""
+        k, tau = self.dimension, self.tolerance(n_records)
+        h = math.ldexp(1.0, math.frexp(2 * tau / math.sqrt(k))[1] - 1)
+        return h, (2 * math.sqrt(k) * tau / h + k) / self.dither_epsilon * (1 + 2.0**-50)
+
+    def longest(self, n_records: int) -> float:
+        """No honest party tells a longer model, but for a chance below 2^-40; infinite where nothing bounds the noise.
+
+        A minimiser is no longer than `norm_bound`. The computed one is within tau of it, rounding moves a coordinate by
+        h / 2 at most, and the dither is as long as `laplace_norm` says.
+        """
+        if self.promise.not_private is not None:
+            return math.inf
+        h, scale = self._dither(n_records)
+        rounding = h * (0.5 * math.sqrt(self.dimension) + laplace_norm(scale, self.dimension))
+        return (self.norm_bound(n_records) + self.tolerance(n_records) + rounding) * (1 + 1e-9)
+
+    def read(self, reply: Mapping[str, Value], n_records: int) -> Floats:
+        """The model that a party tells; a `WireError` if it is none, or longer than an honest party's can be."""
+        match reply:
+            case {"theta": np.ndarray() as theta, **rest} if not rest and theta.dtype == np.float64:
+                is_short = float(np.linalg.norm(theta)) <= self.longest(n_records)
+                if theta.shape == self.loss.shape and np.isfinite(theta).all() and is_short:
+                    return np.asarray(theta, dtype=np.float64)
+        raise WireError("it sent no model of the study's columns, or one that no records and noise could make")
 
     def event(self) -> Event:
         """What a party's answer costs each of its records."""

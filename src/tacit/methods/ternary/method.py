@@ -282,8 +282,8 @@ class TernaryDescent(Method):
         rate = default_learning_rate(upload) if self.learning_rate is None else self.learning_rate
         for turn in range(plan.rounds):  # Algorithm 1: parties in turn, with the weights that the one before it left
             party = channel.names[turn % channel.n_parties]
-            reply = channel.ask(ternary_gradient, NetworkWeights(weights=weights), parties=[party])[party]
-            uploaded = unpack(reply, network.n_parameters)
+            reply = channel.ask(ternary_gradient, NetworkWeights(weights=weights), parties=[party])
+            uploaded = channel.read(reply, lambda _, packed: upload.read(packed, network.n_parameters))[party]
             if upload.ternary:
                 gradient = upload.coordinate * uploaded
             else:

@@ -6,13 +6,15 @@ The proofs that the noise suffices are in `method`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.methods.ternary.choice import largest, pack, report_noisy_top_n
+from tacit.errors import WireError
+from tacit.methods.ternary.choice import largest, pack, report_noisy_top_n, unpack
 from tacit.models.ghost import Clip
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.privacy.noise.gumbel import signed_gumbel_top
@@ -66,6 +68,14 @@ class Upload:
     def exactly(self, sums: Floats) -> dict[str, Value]:
         """What is uploaded without noise."""
         return self._packed(largest(sums, self.n_chosen), sums)
+
+    def read(self, packed: Mapping[str, Value], size: int) -> Floats:
+        """What a party uploaded, of `size` coordinates; a `WireError` if no honest party uploads that."""
+        vector = unpack(packed, size)
+        is_odd = ("negative" in packed) != self.ternary or np.count_nonzero(vector) > self.n_chosen
+        if is_odd or not np.isfinite(vector).all():
+            raise WireError("it uploaded more coordinates, or others, than the plan asks for")
+        return vector
 
     def _gaussian(self, sums: Ints, rng: Rng) -> tuple[Ints, float]:
         """S' + round(N), and its step v."""

@@ -249,6 +249,7 @@ class HypothesisTransfer(Method):
     def _from_sources(self, plan: Plan, own: OwnData, channel: Channel) -> tuple[Floats, tuple[str, ...]]:
         reference = self._reference(plan, own)
         replies = channel.ask(release, reference)
+        channel.read(replies, lambda name, reply: _check_reply(plan, reference, reply, channel.sizes[name]))
         models, noise_std = self._models(plan, replies, channel.sizes)
         self.source_models_: dict[str, Floats] = dict(zip(replies, models, strict=True))
         loss = plan.loss
@@ -306,7 +307,7 @@ class HypothesisTransfer(Method):
         models, noise_std = [], []
         for name, value in replies.items():
             grid = plan.model_grid(plan.halves(sizes[name])[0])
-            models.append(_opened(grid, value.get("model"), name).reshape(plan.loss.shape))
+            models.append(_opened(grid, value.get("model")).reshape(plan.loss.shape))
             noise_std.append(grid.noise_std)
         return np.array(models), np.array(noise_std)
 
@@ -316,7 +317,7 @@ class HypothesisTransfer(Method):
         """w_H (Wang, algorithm 4, steps 3 and 4): the target as a mixture of the sources."""
         assert own.public is not None
         grids = {name: plan.weights_grid(sizes[name], reference) for name in replies}
-        descriptions = [_opened(grid, replies[name].get("weights"), name) for name, grid in grids.items()]
+        descriptions = [_opened(grid, replies[name].get("weights")) for name, grid in grids.items()]
         counts = [plan.halves(sizes[name])[1] for name in replies]
         rows = own.rows() if len(own.rows()) else own.public  # nothing better is known than that it is like the public
         rows = np.maximum(rows, 0.0) if reference.nonnegative else rows
@@ -363,9 +364,18 @@ def _check_two_halves(cohort: Cohort) -> None:
         )
 
 
-def _opened(grid: NoiseGrid, value: Value, party: str) -> Floats:
+def _check_reply(plan: Plan, reference: Reference, reply: Mapping[str, Value], n_records: int) -> None:
+    """Refuse a reply that no honest source sends: of another form, or longer than records and noise can make it."""
+    _opened(plan.model_grid(plan.halves(n_records)[0]), reply.get("model"))
+    if plan.weights != "none":
+        _opened(plan.weights_grid(n_records, reference), reply.get("weights"))
+
+
+def _opened(grid: NoiseGrid, value: Value) -> Floats:
     if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.shape != (grid.total.dimension,):
-        raise WireError(f"party {party!r} did not send {grid.total.dimension} whole numbers")
+        raise WireError(f"it did not send {grid.total.dimension} whole numbers")
+    if not float(np.linalg.norm(value.astype(np.float64))) <= grid.norm_bound * (1 + 1e-9):
+        raise WireError("it sent numbers that no records and noise could make")
     return grid.from_grid(value)
 
 

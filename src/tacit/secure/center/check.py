@@ -20,7 +20,7 @@ from nacl.public import Box, PrivateKey, PublicKey
 
 from tacit.errors import AddendRefused, CenterError, WireError
 from tacit.record import decode_record, encode_record
-from tacit.secure.bound import terms_of
+from tacit.secure.bound import Bound, terms_of
 from tacit.secure.envelope import Contents
 from tacit.secure.proof import DIGEST_BYTES, CheckShare, Commitment, check_shares, is_zero, masked
 from tacit.secure.ring import Words, add
@@ -157,8 +157,8 @@ class AddendCheck:
         return {other: Box(self._key, PublicKey(other)) for other in others}
 
 
-def same_bound(contents: Mapping[str, Contents]) -> None:
-    """Refuse addends of other sizes or bounds than most state: all derive them from one plan.
+def same_terms(contents: Mapping[str, Contents]) -> None:
+    """Refuse addends that state something else than most: all derive sizes, bounds and numbers from one plan.
 
     Nothing was stretched before this, whatever size somebody states.
 
@@ -166,19 +166,25 @@ def same_bound(contents: Mapping[str, Contents]) -> None:
         AddendRefused: naming the odd ones out.
         CenterError: if there is no majority.
     """
-    stated = {party: (found.size, found.label.bound) for party, found in contents.items()}
+    stated = {party: _stated(found) for party, found in contents.items()}
     (most, count), *rest = Counter(stated.values()).most_common()
     if not rest:
         return
     if 2 * count <= len(stated):
-        raise CenterError(f"parties {', '.join(map(repr, stated))} state different bounds of one sum, and none most")
+        raise CenterError(f"parties {', '.join(map(repr, stated))} state different terms of one sum, and none most")
     raise AddendRefused(
         {
-            party: f"it sent {size} numbers with another bound than most, who sent {most[0]}"
-            for party, (size, bound) in stated.items()
-            if (size, bound) != most
+            party: f"it sent {own[0]} numbers on other terms than most, who sent {most[0]}"
+            for party, own in stated.items()
+            if own != most
         }
     )
+
+
+def _stated(found: Contents) -> tuple[int, Bound, int, str, str]:
+    """What all parties of a sum state alike."""
+    label = found.label
+    return found.size, label.bound, label.n_parties, label.contrasts, label.run
 
 
 def _keys(boxes: Mapping[str, bytes]) -> list[bytes]:

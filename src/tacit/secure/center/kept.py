@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tacit.errors import CenterError
@@ -42,6 +42,34 @@ class KeptValue:
     def answers(self) -> Value:
         """The questions behind it, as a node remembers them."""
         return [*sorted(self.contexts)]
+
+
+def check_form(name: str, shape: tuple[int, ...]) -> None:
+    """Refuse to keep a value in another shape than programs read it in, or under a name that none is kept under.
+
+    Shapes come from the coordinator. In more dimensions the same numbers would be another program's: a curvature of
+    shape (1, 1, d, d) is compared entry by entry, and a gradient of C classes, kept in two shapes, is multiplied twice.
+    """
+    match name:
+        case "open":
+            raise CenterError(f"{name!r} names what is opened; nothing is kept under it")
+        case "curvature":
+            is_fit = len(shape) == 2 and shape[0] == shape[1]
+        case "gradient":
+            is_fit = len(shape) in (1, 2)
+        case "likelihood":
+            is_fit = shape == ()
+        case _:
+            is_fit = True  # parties seal nothing else that a program reads
+    if not is_fit:
+        raise CenterError(f"no program reads {name!r} in the shape {shape}; keep it as the parties' plan has it")
+
+
+def check_read(program: str, read: Mapping[str, KeptValue]) -> None:
+    """Refuse values that do not belong together: sums over different parties, or a gradient of another model."""
+    check_parties(program, list(read.values()))
+    if {"inverse", "gradient"} <= read.keys() and read["inverse"].shared.shape[-1] != read["gradient"].shared.shape[0]:
+        raise CenterError(f"program {program!r} reads a gradient that is not of the inverse's features")
 
 
 def check_parties(program: str, read: Sequence[KeptValue]) -> None:

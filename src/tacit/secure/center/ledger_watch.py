@@ -54,8 +54,8 @@ class LedgerWatch:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def take(self, marks: Mapping[str, LedgerMark]) -> None:
-        """Take one number of each party, within the transaction that is open.
+    def check(self, marks: Mapping[str, LedgerMark]) -> None:
+        """Refuse, within the transaction that is open, what `take` would refuse; nothing is written.
 
         Raises:
             AddendRefused: naming the parties that have another ledger than before, or whose number was taken before.
@@ -63,12 +63,23 @@ class LedgerWatch:
         refused: dict[str, str] = {}
         for party, mark in marks.items():
             try:
-                self._pin(party, mark)
-                self._take(party, mark)
+                self._check_epoch(party, mark)
+                self._range_before(party, mark)
             except CenterError as error:
                 refused[party] = str(error)
         if refused:
             raise AddendRefused(refused)
+
+    def take(self, marks: Mapping[str, LedgerMark]) -> None:
+        """Take one number of each party, within the transaction that is open.
+
+        Raises:
+            AddendRefused: as `check`.
+        """
+        self.check(marks)
+        for party, mark in marks.items():
+            self._pin(party, mark)
+            self._take(party, mark)
 
     def accept_new(self, party: str) -> None:
         """Let the party's next ledger be pinned in place of the one that is.
@@ -91,7 +102,8 @@ class LedgerWatch:
             for party, epoch, number, line, head in rows
         ]
 
-    def _pin(self, party: str, mark: LedgerMark) -> None:
+    def _check_epoch(self, party: str, mark: LedgerMark) -> int | None:
+        """The largest number that was seen of the party's ledger, if it is the one that is pinned, or none is."""
         known = self._database.execute(
             "SELECT epoch, retired, number FROM ledger WHERE party = ? AND (epoch = ? OR retired = 0)",
             (party, mark.epoch),
@@ -101,24 +113,33 @@ class LedgerWatch:
                 f"it has another ledger than before: the old one was lost, or left. If its owner says so "
                 f"by telephone, each node's operator accepts that once: `tacit center accept-ledger {party}`"
             )
-        if not known or known[0][2] < mark.number:
+        return int(known[0][2]) if known else None
+
+    def _pin(self, party: str, mark: LedgerMark) -> None:
+        seen = self._check_epoch(party, mark)
+        if seen is None or seen < mark.number:
             self._database.execute(
                 "INSERT OR REPLACE INTO ledger VALUES (?, ?, 0, ?, ?, ?)",
                 (party, mark.epoch, mark.number, mark.line, mark.head),
             )
 
+    def _range_before(self, party: str, mark: LedgerMark) -> tuple[int, int] | None:
+        """The range of taken numbers that begins before this one, which must not be in it."""
+        before = self._database.execute(
+            "SELECT first, last FROM taken WHERE party = ? AND epoch = ? AND first <= ? ORDER BY first DESC LIMIT 1",
+            (party, mark.epoch, mark.number),
+        ).fetchone()
+        if before is not None and mark.number <= before[1]:
+            raise CenterError(
+                f"it sealed this with a ledger that was taken back to an earlier state, or that runs "
+                f"twice: its number {mark.number} was something else before. Let its owner restore the newest ledger"
+            )
+        return None if before is None else (int(before[0]), int(before[1]))
+
     def _take(self, party: str, mark: LedgerMark) -> None:
         """Add one number to the ranges: to the one before it, to the one after it, or between the two as its own."""
         whose, number = (party, mark.epoch), mark.number
-        before = self._database.execute(
-            "SELECT first, last FROM taken WHERE party = ? AND epoch = ? AND first <= ? ORDER BY first DESC LIMIT 1",
-            (*whose, number),
-        ).fetchone()
-        if before is not None and number <= before[1]:
-            raise CenterError(
-                f"it sealed this with a ledger that was taken back to an earlier state, or that runs "
-                f"twice: its number {number} was something else before. Let its owner restore the newest ledger"
-            )
+        before = self._range_before(party, mark)
         after = self._database.execute(
             "SELECT last FROM taken WHERE party = ? AND epoch = ? AND first = ?", (*whose, number + 1)
         ).fetchone()

@@ -74,6 +74,20 @@ class Memory:
         row = self._database.execute("SELECT parties FROM told WHERE context = ?", (context,)).fetchone()
         return None if row is None else list(json.loads(row[0]))
 
+    def check_marks(self, context: str, use: str, marks: Mapping[str, LedgerMark]) -> None:
+        """Refuse parties whose ledgers will not do, before any node gives a share; takes no number yet.
+
+        A party may sign another state for each node. If one node noticed that only when it gives its share, the others
+        would have given theirs, of a sum that can then neither be opened nor taken again without that party.
+
+        Raises:
+            AddendRefused: naming them. What was summed before is not looked at again.
+        """
+        with self._lock, self._database.transaction():
+            question = wire.digest(["envelopes", context, use])
+            if self._database.execute("SELECT 1 FROM agreed WHERE question = ?", (question,)).fetchone() is None:
+                self.ledgers.check(marks)
+
     def take_sum(
         self,
         context: str,
@@ -111,6 +125,11 @@ class Memory:
                 )
             if known is None:
                 self.ledgers.take(marks)
+
+    def take_shape(self, context: str, name: str, shape: Iterable[int]) -> None:
+        """Agree to one shape of what is kept; a `CenterError` if it was kept in another before."""
+        if not self.agrees(["shape", context, name], [*shape]):
+            raise CenterError(f"{name!r} was kept in another shape before; the same numbers would be read twice")
 
     def close(self) -> None:
         """Close the file."""

@@ -16,9 +16,9 @@ from tacit import wire
 from tacit.errors import AddendRefused, CenterError, TacitError
 from tacit.record import to_value
 from tacit.secure.center.agreement import EngineFailed, OthersRefused, failing, together
-from tacit.secure.center.check import AddendCheck, Checked, same_bound
+from tacit.secure.center.check import AddendCheck, Checked, same_terms
 from tacit.secure.center.engine import SecureEngine, Task
-from tacit.secure.center.kept import KeptValue, check_parties, declared_by
+from tacit.secure.center.kept import KeptValue, check_form, check_read, declared_by
 from tacit.secure.center.memory import FILE, Memory
 from tacit.secure.center.message import (
     Boxes,
@@ -40,7 +40,7 @@ from tacit.secure.center.message import (
 from tacit.secure.center.product import ADDS, USE, Form, ProductNode, ProductTerms
 from tacit.secure.center.program import contrasts_digest, find_program
 from tacit.secure.center.wanted import GroupNames, Labels, Signers, WantedSum, added, labels_of, same_contrasts
-from tacit.secure.envelope import OPEN, Contents, sum_group_digest, unseal, unseal_message
+from tacit.secure.envelope import OPEN, Contents, marks_of, sum_group_digest, unseal, unseal_message
 from tacit.secure.ring import Words
 from tacit.secure.share import Shared
 from tacit.secure.signature import Sign
@@ -117,8 +117,8 @@ class NodeServer:
             AddendRefused: naming the parties whose envelopes are not what they should be.
             CenterError: as `keep`.
         """
-        wanted = WantedSum(context=context, use=use, sum_group=sum_group)
-        checked, _ = self._proved(wanted, envelopes, nodes)
+        checked, labels = self._proved(WantedSum(context=context, use=use, sum_group=sum_group), envelopes, nodes)
+        self._memory.check_marks(context, use, marks_of(labels))
         self._memory.tell_of(context, envelopes)
         return self._check.tell(checked, nodes)
 
@@ -153,15 +153,15 @@ class NodeServer:
             CenterError: if an envelope is for another context, party or use, if fewer parties are in the sum than one
                 of them requires, or if the context was summed before over other parties.
         """
-        if name == OPEN:
-            raise CenterError(f"{OPEN!r} names what is opened; nothing is kept under it")
+        check_form(name, shape)
         wanted = WantedSum(context=context, use=name, sum_group=sum_group, run=run)
         total, contrasts = self._total(wanted, envelopes, boxes or {})
-        origin = wire.digest([context, name])
-        self._kept[run, name] = KeptValue(
-            shared=Shared(total, shape), origin=origin, contexts=frozenset({context}), parties=frozenset(envelopes),
-            contrasts=contrasts,
+        kept = KeptValue(
+            shared=Shared(total, shape), origin=wire.digest([context, name]), contexts=frozenset({context}),
+            parties=frozenset(envelopes), contrasts=contrasts,
         )  # fmt: skip
+        self._memory.take_shape(context, name, shape)
+        self._kept[run, name] = kept
 
     def compute(self, run: str, name: str, public: Mapping[str, Value]) -> dict[str, Shared]:
         """Run a program on what the run keeps; returns this node's shares of what it opens.
@@ -311,10 +311,10 @@ class NodeServer:
                 refused[party] = str(error)
         if refused:
             raise AddendRefused(refused)
-        wanted.check_number(labels_of(contents))
         if not contents:
             raise CenterError("there is nothing to add up: no party sent an envelope")
-        same_bound(contents)
+        same_terms(contents)
+        wanted.check_number(labels_of(contents))
         return contents
 
     def _messages(self, wanted: WantedSum, envelopes: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -354,7 +354,7 @@ class NodeServer:
         """One question, one set of parties, one set of envelopes, each of a ledger that has gone on; for good."""
         if is_signed := self._members is not None:
             wanted.check_run(labels)
-        marks = {label.party: label.ledger for label in labels if label.ledger is not None and is_signed}
+        marks = marks_of(labels) if is_signed else {}
         is_told = is_signed and wanted.use != USE  # of products they tell each other nothing
         self._memory.take_sum(wanted.context, wanted.use, envelopes, marks, is_told=is_told)
 
@@ -365,7 +365,7 @@ class NodeServer:
         if missing:
             raise CenterError(f"program {name!r} reads {', '.join(missing)}, which the run does not keep")
         kept = [self._kept[run, key] for key in program.reads]
-        check_parties(name, kept)
+        check_read(name, dict(zip(program.reads, kept, strict=True)))
         arguments, fixed = program.arguments(public)
         if program.is_declared and contrasts_digest(arguments) != declared_by(kept):
             raise CenterError(f"program {name!r} opens no other contrasts than those that the parties declared")

@@ -42,7 +42,7 @@ from functools import lru_cache
 import numpy as np
 
 from tacit import wire
-from tacit.errors import CenterError, NotAgreed, SettingError, WireError
+from tacit.errors import AddendRefused, CenterError, NotAgreed, SettingError, WireError
 from tacit.rand import Rng
 from tacit.secure.center.engine import SecureEngine
 from tacit.secure.paillier.key import PrivateKey, PublicKey, uniform_below
@@ -216,7 +216,7 @@ class ProductNode:
 
         Raises:
             CenterError: if more parties sent products than were agreed on.
-            WireError: if what a party sent is not its product.
+            AddendRefused: naming a party that sent something else than its product.
         """
         if not 0 < len(products) <= self._terms.n_parties:
             raise CenterError(f"{len(products)} products cannot be added; up to {self._terms.n_parties} were agreed on")
@@ -226,8 +226,11 @@ class ProductNode:
         for _ in range(form.n_vectors):
             digits = [uniform_below(below, rng=_RNG) for _ in range(self._terms.n_features)]
             totals.append(EncryptedVector.encrypt(digits, key, packing, bound=below, rng=_RNG))
-        for message in products.values():
-            vectors = _read_vectors(message, key, self._terms, form.n_vectors, self._terms.product_bound)
+        for party, message in products.items():
+            try:
+                vectors = _read_vectors(message, key, self._terms, form.n_vectors, self._terms.product_bound)
+            except WireError as error:
+                raise AddendRefused({party: f"its product cannot be read: {error}"}) from error
             totals = [total.add(own) for total, own in zip(totals, vectors, strict=True)]
         return b"".join(total.mask_multiples(rng=_RNG).to_bytes() for total in totals)
 
