@@ -41,7 +41,7 @@ def result_of(model: Method) -> dict[str, object]:
     from tacit.report.plain import plain
 
     facts = model.facts_
-    errors = {row.label: row.standard_error for row in facts.coefficients if row.standard_error is not None}
+    errors = {row.label: row.standard_error for row in facts.coefficients} if facts.has_standard_errors else None
     result = plain(
         {
             "method": facts.method_name,
@@ -57,8 +57,9 @@ def result_of(model: Method) -> dict[str, object]:
                 for p in facts.parties
             ],
             "classes": list(facts.classes),
-            "coefficients": {row.label: row.value for row in facts.coefficients},
-            "standard_errors": errors or None,
+            "coefficients": {row.label: row.estimate for row in facts.coefficients},
+            "standard_errors": errors,
+            "table": [row.as_dict() for row in facts.coefficients],
             "log_likelihood": None if facts.fit is None else facts.fit.log_likelihood,
             "guarantee": model.guarantee_.as_dict() if model.guarantee_.is_private else None,
             "is_private": facts.is_private,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping
+from dataclasses import fields
 
 from tacit.report.document import Document
 from tacit.report.facts import RunFacts
@@ -65,9 +66,10 @@ class Report(Document):
 
     def as_dict(self) -> dict[str, Plain]:
         """The report as strict JSON holds it; a number that is not finite is null."""
-        facts = plain(self.facts)
+        rows = [row.as_dict() for row in self.facts.coefficients]
+        facts = {field.name: getattr(self.facts, field.name) for field in fields(self.facts)}
         return {
-            "facts": facts,
+            "facts": plain({**facts, "coefficients": rows}),
             "private": self.facts.is_private,
             "why_not_private": list(self.facts.why_not_private),
             "promise": self.facts.promise,
