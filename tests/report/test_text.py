@@ -13,9 +13,9 @@ from tacit.report.text import (
 )
 
 EXACT = """\
+NOT PRIVATE: no epsilon bounds what the result tells about a single record.
                                      Logistic regression: PrivLogit
 =======================================================================================================
-NOT PRIVATE: no epsilon bounds what the result tells about a single record.
 Method:         privlogit                                                         Records:          597
 Target:         disease (no, yes)                                                 Parties:            2
 Log-likelihood: -271.346                                                              AIC:      550.691
@@ -63,7 +63,7 @@ def test_the_summary_of_a_private_fit_leaves_out_standard_errors_and_says_why(pr
 def test_not_private_stands_before_any_number(private_facts: RunFacts) -> None:
     for facts in (replace(private_facts, seeded=True), replace(private_facts, calibration="paper")):
         lines = summary_text(facts).splitlines()
-        assert lines[2].startswith("NOT PRIVATE: ")
+        assert lines[0].startswith("NOT PRIVATE: ")
         assert "NOT PRIVATE (claimed: epsilon = 1, delta = 1e-06 per record" in summary_text(facts)
         assert "what was charged, not what holds" in spending_text(facts)
         assert "An attacker who knows" not in Report(facts).text()

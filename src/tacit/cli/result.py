@@ -39,6 +39,7 @@ def show_result(
 def result_of(model: Method) -> dict[str, object]:
     """A fitted model as one JSON object."""
     from tacit.report.plain import plain
+    from tacit.report.verdict import verdict_lines
 
     facts = model.facts_
     errors = {row.label: row.standard_error for row in facts.coefficients} if facts.has_standard_errors else None
@@ -69,6 +70,7 @@ def result_of(model: Method) -> dict[str, object]:
             "metrics": next(iter(model.metrics_.values()), None),
             "settings": dict(facts.settings),
             "notices": list(facts.notices),
+            "verdict": list(verdict_lines(facts, model.metrics_)),
         }
     )
     assert isinstance(result, dict)

@@ -259,9 +259,9 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     # --- what is told ------------------------------------------------------------------------------------------------
 
     def summary(self) -> str:
-        """The regression table as text, in the columns' original units."""
+        """What the model is worth, if it was measured, and the regression table in original units, as text."""
         self._check_fitted()
-        return summary_text(self.facts_)
+        return summary_text(self.facts_, self.metrics_)
 
     def table(self) -> pd.DataFrame:
         """The regression table as a data frame, in original units: one estimator a row, the odds ratio included.
