@@ -49,6 +49,25 @@ def worth(figures: Metrics, classes: Sequence[str]) -> str:
     return f"This model is better than guessing: {area}; {_accuracy_words(figures, commonest)}."
 
 
+def forecast_words(epsilon: float, *, useful: bool, accuracy_gain: float, log_loss_gain: float) -> str:
+    """What a forecast says of a model: by how much it is better than the class frequencies, or that it is not."""
+    gains = (
+        f"{_signed(accuracy_gain)} in accuracy over the commonest class, "
+        f"{_signed(-log_loss_gain)} in log-loss over the class frequencies (less is better)"
+    )
+    where = f"At epsilon {epsilon:g}" if math.isfinite(epsilon) else "Without privacy"
+    if useful:
+        return f"{where} the model would be of use: {gains}."
+    return (
+        f"{where} the model would be no better than always answering the commonest class: {gains}; "
+        f"the study needs more records, fewer columns or a larger epsilon."
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}" if abs(value) >= 0.0005 else f"{value:+.1g}"
+
+
 def _accuracy_words(figures: Metrics, commonest: str) -> str:
     """Accuracy beside what the commonest class alone reaches, and whether the difference is more than chance."""
     gain, error = figures.accuracy - figures.majority_rate, figures.accuracy_gain_error
