@@ -79,7 +79,7 @@ def forest_plot(rows: Sequence[CoefficientRow], *, figure_id: str) -> str:
 def _draw_effect(axes: Axes, height: int, row: CoefficientRow) -> None:
     if row.estimate is None:
         words = f"{NOT_IDENTIFIED} at this epsilon"
-        axes.text(0.5, height, words, color=GREY, fontsize=8, va="center", transform=axes.get_yaxis_transform())
+        axes.text(0.01, height, words, color=GREY, fontsize=8, va="center", transform=axes.get_yaxis_transform())
         return
     colour = BLUE if row.estimate >= 0 else VERMILION
     if row.low is not None and row.high is not None:

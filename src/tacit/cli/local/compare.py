@@ -112,21 +112,14 @@ def show(found: Comparison) -> None:
             out.print(f"{cell.method} at epsilon {cell.epsilon:g}: {words}.", soft_wrap=True)
 
 
-_PLOTS = {
-    "accuracy": "accuracy",
-    "auc": "AUC",
-    "log_loss": "log-loss",
-    "widening": "interval width, times the exact fit's",
-}
-
-
 def _write(found: Comparison, directory: Path) -> None:
-    from tacit.report.curve import curve_plot
+    from tacit.report.curve import WIDENING, curve_plot
     from tacit.report.plain import plain
     from tacit.storage import write_json, write_whole
 
     write_json(directory / "comparison.json", plain(found))
-    for quantity, words in _PLOTS.items():
+    pictures = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log-loss", "widening": WIDENING}
+    for quantity, words in pictures.items():
         curves = found.curves(quantity)
         if curves or quantity in ("accuracy", "log_loss"):
             svg = curve_plot(curves, quantity=words, lines=found.lines(quantity), figure_id=quantity)

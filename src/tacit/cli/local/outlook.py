@@ -118,7 +118,7 @@ def needed_words(needed: RecordsNeeded) -> str:
 
 def write_outlook(outlook: Outlook, directory: Path, term: str | None = None) -> None:
     """The numbers as JSON, and accuracy, AUC and interval widths against epsilon as pictures."""
-    from tacit.report.curve import curve_plot
+    from tacit.report.curve import WIDENING, curve_plot
     from tacit.report.plain import plain
     from tacit.storage import write_json, write_whole
 
@@ -132,7 +132,7 @@ def write_outlook(outlook: Outlook, directory: Path, term: str | None = None) ->
     widths = {"the median coefficient": outlook.curve("widening")}
     if term is not None:
         widths[term] = outlook.width_curve(term)
-    pictures.append(("widths", "interval width, times the exact fit's", widths, {"exact fit": 1.0}))
+    pictures.append(("widths", WIDENING, widths, {"exact fit": 1.0}))
     for name, quantity, curves, lines in pictures:
         drawn = {label: points for label, points in curves.items() if points}
         if drawn:
