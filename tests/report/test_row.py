@@ -29,6 +29,7 @@ from tacit.report.coefficient import coefficient_rows
 from tacit.report.number import number, p_value
 from tacit.report.plots import forest_plot
 from tacit.report.row import CoefficientRow, row_from_dict
+from tacit.report.text import banner_lines
 
 NUMBERS = ("estimate", "std_err", "z", "p", "low", "high", "odds_ratio", "odds_low", "odds_high")
 
@@ -51,7 +52,8 @@ class Shrunken(Pooled):
     def _learn(self, channel: Channel, plan: Any) -> Learned:
         learned = super()._learn(channel, plan)
         assert learned.coef is not None
-        return Learned(coef=learned.coef / 2, intercept=learned.intercept, inference=self.told)
+        told = "Little can be told."
+        return Learned(coef=learned.coef / 2, intercept=learned.intercept, inference=self.told, verdict=told)
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,14 @@ def test_table_summary_page_plot_and_both_jsons_show_the_same_numbers(model: Met
 
     model.save(tmp_path / "model.json")
     pd.testing.assert_frame_equal(tacit.load(tmp_path / "model.json").table(), model.table())
+
+
+def test_what_the_method_says_of_its_model_is_the_first_line(model: Method, tmp_path: Path) -> None:
+    model.save(tmp_path / "model.json")
+    for one in (model, tacit.load(tmp_path / "model.json")):
+        for text in (one.summary(), one.report.text()):
+            assert text.splitlines()[:2] == [*banner_lines(model.facts_, 200), "Little can be told."]
+        assert result_of(one)["verdict"] == ["Little can be told."]
 
 
 def test_intervals_by_name_and_unbounded_where_nothing_is_known(model: Method) -> None:

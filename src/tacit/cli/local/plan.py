@@ -69,7 +69,8 @@ def plan(
     """Tell what a study would spend and reveal, and forecast its run; reads no party's data.
 
     With `--records` the run is rehearsed on records that are nobody's secret: rounds, bytes and time, and at several
-    epsilons the expected accuracy, AUC, log-loss, calibration, and width of each coefficient's interval.
+    epsilons the expected accuracy, AUC, log-loss, calibration, and width of each coefficient's interval. Widths rest on
+    how far the columns spread: made-up numbers have a sixth of their bounds, and public records tell better.
 
     Examples:
 
