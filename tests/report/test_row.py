@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tacit.federation.channel import Channel
 from tacit.methods.baseline.pooled import Pooled
 from tacit.methods.method import Learned, Method
 from tacit.models.inference import Inference, wald
+from tacit.report import Report, RunFacts
 from tacit.report.coefficient import coefficient_rows
 from tacit.report.number import number, p_value
 from tacit.report.plots import forest_plot
@@ -248,3 +250,12 @@ def cells_of(text: str) -> list[list[float]]:
     rows = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
     found = [row[1:4] + row[5:10] for row in rows if re.fullmatch(r"x\d|\(intercept\)", row[0])]
     return [[float(cell.replace(",", "")) for cell in row] for row in found if row[0] != "not identified"]
+
+
+def test_a_model_of_which_nothing_is_known_is_shown_without_a_number(private_facts: RunFacts) -> None:
+    rows = tuple(CoefficientRow(name=row.name, estimate=None, prediction=0.0) for row in private_facts.coefficients)
+    report = Report(replace(private_facts, coefficients=rows))
+    assert report.text().count("not identified") == len(rows)
+    assert "noise hides the coefficient" in " ".join(report.text().split())
+    assert "No standard errors" not in report.text()
+    assert report.html().count("not identified at this epsilon") == len(rows) - 1  # the intercept is not drawn
