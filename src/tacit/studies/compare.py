@@ -61,7 +61,10 @@ def compare(
     repeats: int = 10,
     on_cell: Callable[[int, int, str], None] | None = None,
 ) -> Comparison:
-    """Fit every method at every epsilon `repeats` times and measure on `test`; exact methods are fitted once."""
+    """Fit every method at every epsilon `repeats` times and measure on `test`; exact methods are fitted once.
+
+    The exact fit is always made, for the widths of intervals to be held against: whoever compares has all the tables.
+    """
     if repeats < 2:
         raise SettingError(f"repeats = {repeats} gives no error bars; give at least 2")
     plans = []
