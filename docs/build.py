@@ -29,7 +29,7 @@ def methods_page() -> str:
         "",
         "Every method is a classifier in scikit-learn's sense that learns from a `Federation`; see [api.md](api.md).",
         "`coef_` and `intercept_` are over the encoded columns, `schema_.column_names`: a number with bounds is scaled",
-        "to [-1, 1], a category is 0 or 1. `summary()` and `facts_.coefficients` are in original units. A federation",
+        "to [-1, 1], a category is 0 or 1. `summary()` and `table()` are in original units. A federation",
         "made from arrays declares no bounds, so that its encoded columns are the array's own.",
         "",
     ]

@@ -12,8 +12,8 @@ import pytest
 
 import tacit
 from tacit.methods import METHODS
-from tacit.methods.method import parse_headings
 from tacit.report.facts import HEADINGS
+from tacit.report.heading import parse_headings
 
 ROOT = Path(tacit.__file__).parent
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from tacit.data.feature import Binary, Categorical, Numeric, Target
 from tacit.data.schema import Schema
-from tacit.data.synthetic import synthetic_table
+from tacit.data.synthetic import PublicGuess, synthetic_table
 from tacit.errors import SettingError
 from tacit.rand import Rng
 
@@ -26,11 +27,49 @@ def schema(n_classes: int) -> Schema:
 
 @pytest.mark.parametrize(("n_classes", "accuracy"), [(2, 0.75), (2, 0.95), (3, 0.7)])
 def test_the_best_model_reaches_the_asked_accuracy(n_classes: int, accuracy: float) -> None:
-    table = synthetic_table(schema(n_classes), 40_000, accuracy=accuracy, rng=Rng.seeded(1))
+    table = synthetic_table(schema(n_classes), 40_000, guess=PublicGuess(accuracy=accuracy), rng=Rng.seeded(1))
     X, y = table.arrays()
     found = LogisticRegression(max_iter=1000).fit(X, y).score(X, y)
     # rows that were clipped blur the model a little
     assert found == pytest.approx(accuracy, abs=0.015)
+
+
+@pytest.mark.parametrize(("share", "auc"), [(0.12, 0.8), (0.02, 0.95), (0.9, 0.7)])
+def test_the_positive_class_is_as_common_and_as_well_ranked_as_guessed(share: float, auc: float) -> None:
+    guess = PublicGuess(positive_share=share, auc=auc)
+    X, y = synthetic_table(schema(2), 40_000, guess=guess, rng=Rng.seeded(1)).arrays()
+    assert y.mean() == pytest.approx(share, abs=3 * np.sqrt(share * (1 - share) / 40_000))
+    scores = LogisticRegression(max_iter=1000).fit(X, y).decision_function(X)
+    assert roc_auc_score(y, scores) == pytest.approx(auc, abs=0.02)
+
+
+def test_a_skewed_accuracy_is_that_of_the_best_model() -> None:
+    guess = PublicGuess(positive_share=0.2, accuracy=0.9)
+    X, y = synthetic_table(schema(2), 40_000, guess=guess, rng=Rng.seeded(1)).arrays()
+    assert LogisticRegression(max_iter=1000).fit(X, y).score(X, y) == pytest.approx(0.9, abs=0.015)
+
+
+def test_the_guess_is_said_aloud() -> None:
+    assert "0.5 of them 'c1' for want of a guess, of which the best model predicts 80.0%" in PublicGuess().words(
+        schema(2)
+    )
+    told = PublicGuess(positive_share=0.12).words(schema(2))
+    assert told == "0.12 of them 'c1', of which the best model has an AUC of 0.88"
+
+
+@pytest.mark.parametrize(
+    ("guess", "n_classes", "match"),
+    [
+        (PublicGuess(positive_share=1.0), 2, "positive_share = 1.0 must lie between 0 and 1"),
+        (PublicGuess(positive_share=0.1, accuracy=0.85), 2, "between 0.9, which always answering the commonest class"),
+        (PublicGuess(auc=0.5), 2, "auc = 0.5 must lie between 0.5"),
+        (PublicGuess(auc=0.9, accuracy=0.9), 2, "two guesses of one thing"),
+        (PublicGuess(positive_share=0.1), 3, "for two classes; the target has 3"),
+    ],
+)
+def test_a_guess_that_cannot_be_is_refused(guess: PublicGuess, n_classes: int, match: str) -> None:
+    with pytest.raises(SettingError, match=match):
+        synthetic_table(schema(n_classes), 10, guess=guess, rng=Rng.seeded(3))
 
 
 def test_rows_keep_the_schemas_bounds() -> None:
@@ -42,5 +81,5 @@ def test_rows_keep_the_schemas_bounds() -> None:
 
 @pytest.mark.parametrize("accuracy", [0.5, 1.0, 0.2])
 def test_an_accuracy_that_cannot_be_is_refused(accuracy: float) -> None:
-    with pytest.raises(SettingError, match=f"accuracy = {accuracy} must lie between 1/2"):
-        synthetic_table(schema(2), 10, accuracy=accuracy, rng=Rng.seeded(3))
+    with pytest.raises(SettingError, match=f"accuracy = {accuracy} must lie between 0.5"):
+        synthetic_table(schema(2), 10, guess=PublicGuess(accuracy=accuracy), rng=Rng.seeded(3))

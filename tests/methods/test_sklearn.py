@@ -177,7 +177,7 @@ def test_the_attributes_count_features_and_coef_counts_encoded_columns(model: Av
         assert one.n_features_in_ == 3
         assert one.feature_names_in_.tolist() == NAMES
         assert one.coef_.shape == (1, len(one.schema_.column_names)) == (1, 4)
-    raw = {row.name: row.value for row in model.facts_.coefficients}
+    raw = {row.name: row.estimate for row in model.facts_.coefficients}
     assert raw["age"] == pytest.approx(model.coef_[0, 0] / 50)  # 100 years are two units
 
 

@@ -24,17 +24,16 @@ HEADINGS = {
 
 def coefficient(name: str, value: float, error: float | None = None, class_name: str | None = None) -> CoefficientRow:
     if error is None:
-        return CoefficientRow(name=name, value=value, odds_ratio=math.exp(value), class_name=class_name)
+        return CoefficientRow(name=name, estimate=value, class_name=class_name)
     z = value / error
     return CoefficientRow(
         name=name,
-        value=value,
+        estimate=value,
         standard_error=error,
         z=z,
         p=math.erfc(abs(z) / math.sqrt(2)),
-        odds_ratio=math.exp(value),
-        odds_low=math.exp(value - 1.96 * error),
-        odds_high=math.exp(value + 1.96 * error),
+        low=value - 1.96 * error,
+        high=value + 1.96 * error,
         class_name=class_name,
     )
 
@@ -80,7 +79,7 @@ def private_facts(exact_facts: RunFacts) -> RunFacts:
         settings={"epsilon": 1.0, "delta": 1e-6, "l2": 0.001, "n_rounds": 8},
         guarantee=Guarantee(epsilon=1.0, delta=1e-6),
         parties=tuple(replace(party, epsilon=1.0, delta=1e-6) for party in exact_facts.parties),
-        coefficients=tuple(coefficient(row.name, row.value) for row in exact_facts.coefficients),
+        coefficients=tuple(coefficient(row.name, row.estimate or 0.0) for row in exact_facts.coefficients),
         fit=None,
         notices=(),
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from tacit.report.curve import CurvePoint, audit_plot, curve_plot
+import pytest
+
+from tacit.report.curve import WIDENING, CurvePoint, audit_plot, curve_plot
 
 
 def test_curves_are_one_svg_with_a_description_and_readable_ticks() -> None:
@@ -14,6 +16,16 @@ def test_curves_are_one_svg_with_a_description_and_readable_ticks() -> None:
     assert "a &lt;b&gt;: 0.3 at 0.1" in svg
     assert "mathdefault" not in svg
     assert svg == curve_plot(curves, quantity="test error", lines={"plain fit": 0.1}, figure_id="x")
+
+
+@pytest.mark.parametrize(
+    ("highest", "marks"), [(1.4, {"1", "2"}), (40.0, {"1", "2", "5", "10", "20"}), (1e7, {"1", "1e+06"})]
+)
+def test_widths_have_a_logarithmic_axis_with_readable_marks(highest: float, marks: set[str]) -> None:
+    curves = {"age": [CurvePoint(0.1, highest, 0.0), CurvePoint(1.0, 1.1, 0.0)]}
+    svg = curve_plot(curves, quantity=WIDENING, lines={"exact fit": 1.0}, figure_id="x")
+    texts = {"".join(e.itertext()) for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+    assert marks <= texts
 
 
 def test_an_audit_shows_bounds_beside_claims() -> None:

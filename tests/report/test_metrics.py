@@ -41,6 +41,30 @@ def test_two_classes_agree_with_scikit_learn() -> None:
     assert found.majority_rate == pytest.approx(max(y.mean(), 1 - y.mean()))
 
 
+def test_the_other_figures_agree_with_scikit_learn_and_with_resampling() -> None:
+    y, P = binary()
+    found = evaluate(y, P, ("no", "yes"))
+    share = y.mean()
+    assert found.class_counts == (np.sum(y == 0), np.sum(y == 1))
+    assert found.average_precision == pytest.approx(sk.average_precision_score(y, P[:, 1]))
+    assert found.base_log_loss == pytest.approx(sk.log_loss(y, np.tile([1 - share, share], (len(y), 1))))
+    rng = np.random.default_rng(0)
+    again = [evaluate(y[rows], P[rows], ("no", "yes")) for rows in rng.integers(len(y), size=(300, len(y)))]
+    areas = [one.auc for one in again if one.auc is not None]
+    assert found.auc_error == pytest.approx(np.std(areas), rel=0.15)
+    gains = [one.accuracy - one.majority_rate for one in again]
+    assert found.accuracy_gain_error == pytest.approx(np.std(gains), rel=0.15)
+    losses = [one.log_loss - one.base_log_loss for one in again]
+    assert found.log_loss_gain_error == pytest.approx(np.std(losses), rel=0.15)
+
+
+def test_ties_count_half_and_one_record_of_a_kind_leaves_doubt() -> None:
+    flat = evaluate([0, 1, 0, 1], np.full((4, 2), 0.5), ("no", "yes"))
+    assert (flat.auc, flat.auc_error) == (0.5, 0.0)
+    one = evaluate([0, 0, 1], [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]], ("no", "yes"))
+    assert (one.auc, one.auc_error) == (1.0, 0.5)
+
+
 def test_calibration_agrees_with_scikit_learn() -> None:
     y, P = binary()
     found = evaluate(y, P, ("no", "yes"))

@@ -13,21 +13,22 @@ from tacit.report.text import (
 )
 
 EXACT = """\
-                             Logistic regression: PrivLogit
-========================================================================================
 NOT PRIVATE: no epsilon bounds what the result tells about a single record.
-Method:         privlogit                                          Records:          597
-Target:         disease (no, yes)                                  Parties:            2
-Log-likelihood: -271.346                                               AIC:      550.691
+                                     Logistic regression: PrivLogit
+=======================================================================================================
+Method:         privlogit                                                         Records:          597
+Target:         disease (no, yes)                                                 Parties:            2
+Log-likelihood: -271.346                                                              AIC:      550.691
 Guarantee:      NOT PRIVATE
-========================================================================================
-term                           coef  std err       z   P>|z|  odds ratio   [95 %   95 %]
-----------------------------------------------------------------------------------------
-(intercept)                  -1.234   0.3010  -4.100  <0.001      0.2911  0.1614  0.5252
-age                         0.03120  0.01210   2.579   0.010       1.032   1.008   1.056
-chest_pain=none               1.872   0.2440   7.672  <0.001       6.501   4.030   10.49
-max_heart_rate             -0.02130  0.01180  -1.805   0.071      0.9789  0.9565   1.002
-========================================================================================
+=======================================================================================================
+term                 coef  std err       z   P>|z|       low      high  odds ratio  odds low  odds high
+-------------------------------------------------------------------------------------------------------
+(intercept)        -1.234   0.3010  -4.100  <0.001    -1.824   -0.6440      0.2911    0.1614     0.5252
+age               0.03120  0.01210   2.579   0.010  0.007484   0.05492       1.032     1.008      1.056
+chest_pain=none     1.872   0.2440   7.672  <0.001     1.394     2.350       6.501     4.030      10.49
+max_heart_rate   -0.02130  0.01180  -1.805   0.071  -0.04443  0.001828      0.9789    0.9565      1.002
+=======================================================================================================
+The columns low and high are the ends of the estimate's own 95 % interval.
 Note: 12 values in column age were outside its bounds and were clipped
 """
 
@@ -62,7 +63,7 @@ def test_the_summary_of_a_private_fit_leaves_out_standard_errors_and_says_why(pr
 def test_not_private_stands_before_any_number(private_facts: RunFacts) -> None:
     for facts in (replace(private_facts, seeded=True), replace(private_facts, calibration="paper")):
         lines = summary_text(facts).splitlines()
-        assert lines[2].startswith("NOT PRIVATE: ")
+        assert lines[0].startswith("NOT PRIVATE: ")
         assert "NOT PRIVATE (claimed: epsilon = 1, delta = 1e-06 per record" in summary_text(facts)
         assert "what was charged, not what holds" in spending_text(facts)
         assert "An attacker who knows" not in Report(facts).text()
@@ -87,7 +88,9 @@ def test_every_line_of_the_table_has_one_width_in_any_script(
 ) -> None:
     rows = (row("年齢", 0.5, 0.1), row("e\u0301ge", 0.5, 0.1), row("x" * 90, -1.0, 0.1))
     lines = summary_text(replace(exact_facts, coefficients=rows, notices=())).splitlines()
-    table = lines[lines.index(next(line for line in lines if line.startswith("term"))) :]
+    start = lines.index(next(line for line in lines if line.startswith("term")))
+    table = lines[start : lines.index(lines[start - 1], start) + 1]
+    assert len(table) == 6
     assert len({display_width(line) for line in table}) == 1
 
 

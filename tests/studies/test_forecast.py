@@ -9,7 +9,7 @@ import pytest
 
 from tacit.data.feature import Numeric, Target
 from tacit.data.schema import Schema
-from tacit.data.synthetic import synthetic_table
+from tacit.data.synthetic import PublicGuess, synthetic_table
 from tacit.errors import SettingError
 from tacit.federation.federation import Federation
 from tacit.rand import Rng
@@ -29,7 +29,7 @@ SIZES = {"a": 3000, "b": 1000, "c": 500}
 
 
 def test_rounds_bytes_and_accuracy_are_those_of_the_run() -> None:
-    population = synthetic_table(SCHEMA, 20_000, accuracy=0.85, rng=Rng.seeded(7))
+    population = synthetic_table(SCHEMA, 20_000, guess=PublicGuess(accuracy=0.85), rng=Rng.seeded(7))
     public = population.take(np.arange(8000), "public")
     told = forecast(STUDY, SIZES, epsilons=[0.05], public=public)
     assert [f.epsilon for f in told.forecasts] == [0.05, 1.0]
@@ -54,6 +54,61 @@ def test_a_study_that_is_too_small_is_called_useless() -> None:
     assert "made-up records" in told.rehearsed_on
 
 
+NEWTON = replace(STUDY, method="private-newton", privacy=PrivacyRequest(epsilon=0.5, delta=1e-6))
+
+
+@pytest.mark.parametrize(("share", "auc"), [(0.5, 0.85), (0.12, 0.8)])
+def test_auc_and_widths_are_those_of_runs_where_the_guesses_are_right(share: float, auc: float) -> None:
+    """Runs on populations of the guess that the forecast has not seen; within 15 %, as is promised."""
+    guess = PublicGuess(positive_share=share, auc=auc)
+    sizes = {"a": 4000, "b": 2000, "c": 2000}
+    (told,) = forecast(NEWTON, sizes, positive_share=share, plain_auc=auc, repeats=12).forecasts
+    areas, widths = [], []
+    rows = np.split(np.arange(8000), np.cumsum(list(sizes.values()))[:-1])
+    for seed in range(100, 112):
+        population = synthetic_table(SCHEMA, 18_000, guess=guess, rng=Rng.seeded(seed))
+        tables = {name: population.take(part, name) for name, part in zip(sizes, rows, strict=True)}
+        model = method_of(NEWTON).fit(Federation.from_tables(tables))
+        areas.append(model.evaluate(population.take(np.arange(8000, 18_000), "test")).auc)
+        widths.append([row.half_width for row in model.facts_.coefficients])
+    assert told.auc is not None
+    assert told.auc.mean == pytest.approx(np.mean(areas), rel=0.15)  # type: ignore[arg-type]
+    assert [width.term for width in told.widths] == ["(intercept)", "x0", "x1", "x2", "x3"]
+    found = np.median(np.array(widths, dtype=float), axis=0)
+    assert np.median([width.half_width for width in told.widths] / found) == pytest.approx(1, rel=0.15)
+    for width in told.widths:
+        assert width.half_width == pytest.approx(1.959964 * width.standard_error, rel=1e-6)
+
+
+def test_a_skewed_target_is_held_against_its_class_frequencies() -> None:
+    """Almost all records are of one class: its accuracy alone is no use, and a weak model gains next to nothing."""
+    study = replace(NEWTON, privacy=PrivacyRequest(epsilon=0.02, delta=1e-6))
+    told = forecast(study, {"a": 1000, "b": 1000}, positive_share=0.08, repeats=4, epsilons=[20.0])
+    strict, loose = told.forecasts
+    assert told.majority_rate == pytest.approx(0.92, abs=0.01)
+    assert told.base_log_loss == pytest.approx(-0.08 * np.log(0.08) - 0.92 * np.log(0.92), abs=0.02)
+    assert not strict.is_useful
+    assert loose.is_useful
+    assert loose.log_loss_gain.mean > 0.03
+    assert loose.accuracy_gain.mean == pytest.approx(loose.accuracy.mean - told.majority_rate, abs=1e-9)
+    assert "0.08 of them 'yes'" in told.rehearsed_on
+
+
+def test_intervals_widen_as_epsilon_falls_and_the_curve_says_so() -> None:
+    told = forecast(NEWTON, SIZES, epsilons=[5.0, 50.0], repeats=3)
+    factors = [point.mean for point in told.curve("widening")]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[-1] == pytest.approx(1, abs=0.25)
+    for point, found in zip(told.width_curve("x1"), told.forecasts, strict=True):
+        half_width = next(width.half_width for width in found.widths if width.term == "x1")
+        assert point.mean == pytest.approx(half_width / told.exact_widths["x1"])
+
+
+def test_a_method_without_intervals_forecasts_none() -> None:
+    (found,) = forecast(STUDY, SIZES, repeats=2).forecasts
+    assert (found.widths, found.widening, found.not_identified) == ((), None, 0.0)
+
+
 def test_one_study_has_one_forecast() -> None:
     first, second = (forecast(STUDY, SIZES, repeats=2) for _ in range(2))
     assert [found.accuracy for found in first.forecasts] == [found.accuracy for found in second.forecasts]
@@ -73,6 +128,7 @@ def test_an_exact_method_has_one_forecast() -> None:
         ({"sizes": {"a": 0}}, "each party at least one record"),
         ({"repeats": 1}, "repeats = 1 gives no error bars"),
         ({"plain_accuracy": 1.0}, "accuracy = 1.0 must lie between"),
+        ({"positive_share": 0.0}, "positive_share = 0.0 must lie between 0 and 1"),
         ({"method": "ensemble"}, "ensemble cannot be rehearsed from a study file alone"),
     ],
 )
@@ -87,3 +143,5 @@ def test_public_records_must_fit_the_study() -> None:
         forecast(STUDY, SIZES, public=synthetic_table(other, 100, rng=Rng.seeded(1)))
     with pytest.raises(SettingError, match="10 public records are too few"):
         forecast(STUDY, SIZES, public=synthetic_table(SCHEMA, 10, rng=Rng.seeded(1)))
+    with pytest.raises(SettingError, match="bring their own share"):
+        forecast(STUDY, SIZES, public=synthetic_table(SCHEMA, 100, rng=Rng.seeded(1)), positive_share=0.1)

@@ -29,7 +29,7 @@ COMMANDS = {
     "compare": LazyCommand(
         "local.compare",
         "compare_command",
-        "Compare methods on one study: accuracy and loss against epsilon, repeated, with standard errors.",
+        "Compare methods on one study, against epsilon, repeated: accuracy, AUC, loss, calibration, interval widths.",
     ),
     "audit": LazyCommand(
         "local.audit",

@@ -39,9 +39,10 @@ def show_result(
 def result_of(model: Method) -> dict[str, object]:
     """A fitted model as one JSON object."""
     from tacit.report.plain import plain
+    from tacit.report.verdict import verdict_lines
 
     facts = model.facts_
-    errors = {row.label: row.standard_error for row in facts.coefficients if row.standard_error is not None}
+    errors = {row.label: row.standard_error for row in facts.coefficients} if facts.has_standard_errors else None
     result = plain(
         {
             "method": facts.method_name,
@@ -57,8 +58,9 @@ def result_of(model: Method) -> dict[str, object]:
                 for p in facts.parties
             ],
             "classes": list(facts.classes),
-            "coefficients": {row.label: row.value for row in facts.coefficients},
-            "standard_errors": errors or None,
+            "coefficients": {row.label: row.estimate for row in facts.coefficients},
+            "standard_errors": errors,
+            "table": [row.as_dict() for row in facts.coefficients],
             "log_likelihood": None if facts.fit is None else facts.fit.log_likelihood,
             "guarantee": model.guarantee_.as_dict() if model.guarantee_.is_private else None,
             "is_private": facts.is_private,
@@ -68,6 +70,7 @@ def result_of(model: Method) -> dict[str, object]:
             "metrics": next(iter(model.metrics_.values()), None),
             "settings": dict(facts.settings),
             "notices": list(facts.notices),
+            "verdict": list(verdict_lines(facts, model.metrics_)),
         }
     )
     assert isinstance(result, dict)

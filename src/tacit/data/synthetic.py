@@ -1,15 +1,20 @@
-"""Made-up records of a study's shape, for rehearsals: no fact about anybody, only what the schema says.
+"""Made-up records of a study's shape, for rehearsals: no fact about anybody, only what the schema and a guess say.
 
 Numbers lie around the middle of their bounds, the first of many categories is the commonest, and the classes follow a
-logistic model with random coefficients, made as strong as the asked accuracy of its best possible prediction.
+logistic model with random coefficients. Its intercept gives the positive class the share that is guessed, and its
+coefficients are as strong as the guessed accuracy, or AUC, of the best possible prediction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.optimize import brentq
+from scipy.special import expit, softmax
 
 from tacit.bisection import bisect
 from tacit.data.encoding import Encoded
@@ -24,23 +29,92 @@ Floats = NDArray[np.float64]
 _SPREAD = 1 / 6  # of a number's bounds: the standard deviation
 _RARE = 0.3  # of records have the second value of a binary feature
 _STRONGEST = 1e4  # factor on the coefficients
+_ENOUGH = 20_000  # records to find the strength with
+_USUAL_ACCURACY = 0.8  # of classes of equal size
+_USUAL_AUC = 0.88  # which is the same strength, for classes of any size
 
 
-def synthetic_table(schema: Schema, n_records: int, *, accuracy: float = 0.8, rng: Rng) -> Table:
-    """Records whose classes the best linear model predicts with the given accuracy.
+@dataclass(frozen=True, kw_only=True)
+class PublicGuess:
+    """What is guessed of a population in public: how common the positive class is, and how well it can be predicted.
+
+    Attributes:
+        positive_share: of the last of two classes; None is a half, or classes of about equal size if there are more.
+        accuracy: of the best possible prediction. None, and no `auc`: 0.8, or the AUC of 0.88 where classes differ.
+        auc: of the best possible prediction of two classes, in place of the accuracy; the better guess of the two
+            where a class is rare.
+    """
+
+    positive_share: float | None = None
+    accuracy: float | None = None
+    auc: float | None = None
+
+    def check(self, schema: Schema) -> None:
+        """Refuse what no population of the schema's classes can be like."""
+        if schema.n_classes > 2 and (self.positive_share is not None or self.auc is not None):
+            raise SettingError(f"positive_share and auc are for two classes; the target has {schema.n_classes}")
+        if self.positive_share is not None and not 0 < self.positive_share < 1:
+            raise SettingError(f"positive_share = {self.positive_share} must lie between 0 and 1, such as 0.12")
+        if self.accuracy is not None and self.auc is not None:
+            raise SettingError("accuracy and auc are two guesses of one thing; give one of them")
+        if self.auc is not None and not 0.5 < self.auc < 1:
+            raise SettingError(f"auc = {self.auc} must lie between 0.5, which guessing reaches, and 1")
+        share = 1 / schema.n_classes if self.positive_share is None else self.positive_share
+        least = max(share, 1 - share) if schema.n_classes == 2 else share
+        if self.accuracy is not None and not least < self.accuracy < 1:
+            raise SettingError(
+                f"accuracy = {self.accuracy} must lie between {least:.3g}, which always answering the commonest class "
+                f"reaches, and 1; where a class is rare, guess the AUC"
+            )
+
+    def words(self, schema: Schema) -> str:
+        """The guess, for whoever reads what was made of it."""
+        if schema.n_classes > 2:
+            return f"of which the best model predicts {self.accuracy or _USUAL_ACCURACY:.0%}"
+        positive = schema.target.classes[-1]
+        share = 0.5 if self.positive_share is None else self.positive_share
+        told = f"{share:.3g} of them {positive!r}" + (" for want of a guess" if self.positive_share is None else "")
+        accuracy, auc = self._strength()
+        best = f"predicts {accuracy:.1%}" if accuracy is not None else f"has an AUC of {auc:.3g}"
+        return f"{told}, of which the best model {best}"
+
+    def _strength(self) -> tuple[float | None, float | None]:
+        """The accuracy or the AUC to be reached."""
+        if self.accuracy is not None or self.auc is not None:
+            return self.accuracy, self.auc
+        return (_USUAL_ACCURACY, None) if self.positive_share in (None, 0.5) else (None, _USUAL_AUC)
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """The probability of each of the classes (columns), from centred scores of them."""
+        accuracy, auc = self._strength()
+        if scores.shape[1] > 2:
+            factor = _factor(lambda f: _mean_of_best(softmax(f * scores[:_ENOUGH], axis=1)) >= (accuracy or 0.0))
+            return np.asarray(softmax(factor * scores, axis=1))
+        share = 0.5 if self.positive_share is None else self.positive_share
+        score = scores[:, 1] - scores[:, 0]
+        few = score[:_ENOUGH]
+
+        def is_strong(factor: float) -> bool:
+            p = expit(factor * few + _intercept(factor * few, share))
+            return _area(few, p) >= auc if auc is not None else _mean_of_best(_both(p)) >= (accuracy or 0.0)
+
+        factor = _factor(is_strong)
+        return _both(expit(factor * score + _intercept(factor * few, share)))
+
+
+def synthetic_table(schema: Schema, n_records: int, *, guess: PublicGuess | None = None, rng: Rng) -> Table:
+    """Records whose classes are as common, and as well predicted by the best linear model, as is guessed.
 
     Raises:
-        SettingError: if the accuracy is that of guessing, or 1.
+        SettingError: if no population can be like the guess.
     """
-    if not 1 / schema.n_classes < accuracy < 1:
-        raise SettingError(
-            f"accuracy = {accuracy} must lie between 1/{schema.n_classes}, which guessing reaches, and 1"
-        )
+    guess = PublicGuess() if guess is None else guess
+    guess.check(schema)
     generator = rng.generator()
     V = np.stack([_codes(feature, n_records, generator) for feature in schema.features])
     X, rows_clipped = schema.encode_codes(V)
     scores = (X - X.mean(axis=0)) @ generator.standard_normal((schema.n_columns, schema.n_classes))
-    P = softmax(_strength(scores, accuracy) * scores, axis=1)
+    P = guess.probabilities(scores)
     y = (P.cumsum(axis=1) < generator.random(n_records)[:, None]).sum(axis=1)
     labels = np.minimum(y, schema.n_classes - 1).astype(np.int64)
     return Table.from_encoded("made-up records", schema, Encoded(X, labels, {}, rows_clipped, 0))
@@ -59,10 +133,29 @@ def _codes(feature: Feature, n: int, generator: Generator) -> Floats:
             return np.clip(middle + _SPREAD * width * generator.standard_normal(n), low, high)
 
 
-def _strength(scores: Floats, accuracy: float) -> float:
-    """The factor at which the likeliest class is right so often, which grows with the factor."""
+def _factor(is_strong: Callable[[float], bool]) -> float:
+    """The factor on the scores from which on they are strong."""
+    return bisect(is_strong, yes=_STRONGEST, no=0.0, tolerance=1e-9)
 
-    def is_strong(factor: float) -> bool:
-        return bool(softmax(factor * scores, axis=1).max(axis=1).mean() >= accuracy)
 
-    return bisect(is_strong, yes=_STRONGEST, no=0.0, tolerance=1e-12)
+def _intercept(scores: Floats, share: float) -> float:
+    """The constant with which the mean probability is the share."""
+    middle, far = float(np.log(share / (1 - share))), float(np.max(np.abs(scores))) + 1.0
+    found: float = brentq(lambda b: float(expit(scores + b).mean()) - share, middle - far, middle + far, xtol=1e-10)
+    return found
+
+
+def _area(scores: Floats, p: Floats) -> float:
+    """The expected AUC of scores whose records are positive with probabilities `p`."""
+    q = p[np.argsort(scores)]
+    below = np.cumsum(1 - q) - (1 - q)
+    return float((q @ below) / (q.sum() * (1 - q).sum() - q @ (1 - q)))
+
+
+def _mean_of_best(P: Floats) -> float:
+    """How often the likeliest class is right."""
+    return float(P.max(axis=1).mean())
+
+
+def _both(p: Floats) -> Floats:
+    return np.column_stack([1 - p, p])

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 import sys
-import textwrap
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +37,15 @@ from tacit.models.inference import Inference
 from tacit.privacy.accounting import epsilon_of, guarantee_of
 from tacit.privacy.event import Composed, Event, Gaussian
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
-from tacit.report.coefficient import coefficient_rows
-from tacit.report.facts import HEADINGS, FitFacts, PartyFacts, RunFacts, TrafficFacts
+from tacit.report.coefficient import coefficient_rows, coefficient_table, fit_facts, interval_table
+from tacit.report.facts import PartyFacts, RunFacts, TrafficFacts
+from tacit.report.heading import parse_headings
 from tacit.report.metrics import Metrics, evaluate
 from tacit.report.page import Report
 from tacit.report.text import summary_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,14 +61,17 @@ class Learned:
     Attributes:
         coef: of shape (1, d) for two classes, (C, d) for more; None if the model is not linear.
         intercept: of shape (1,) or (C,); None if the model is not linear.
-        inference: standard errors and likelihood, in original units, where the fit is exact.
+        inference: estimates with their own standard errors and intervals, in original units, and the likelihood; a
+            row whose standard error is infinite is not identified. `coef` may be another estimate, for prediction.
         notices: what a reader of the report should know.
+        verdict: one sentence on what the model is worth, where the method can tell; every text begins with it.
     """
 
     coef: Floats | None
     intercept: Floats | None
     inference: Inference | None = None
     notices: tuple[str, ...] = ()
+    verdict: str | None = None
 
 
 class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -84,7 +90,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         coef_: of shape (1, d) for two classes, (C, d) for more; only linear models have it. Its d columns are the
             encoded ones, `schema_.column_names`: a number with bounds is scaled by them to [-1, 1], a category is 0 or
             1. A federation made from arrays declares no bounds, so that there these are the array's own columns.
-            `summary()` has the same coefficients in original units, and `facts_.coefficients` has them as numbers.
+            `table()` and `summary()` are in original units.
         intercept_: of shape (1,) or (C,), over the same columns.
         n_features_in_: how many features the schema has.
         feature_names_in_: their names, if they were given any.
@@ -253,9 +259,22 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     # --- what is told ------------------------------------------------------------------------------------------------
 
     def summary(self) -> str:
-        """The regression table as text, in the columns' original units."""
+        """What the model is worth, if it was measured, and the regression table in original units, as text."""
         self._check_fitted()
-        return summary_text(self.facts_)
+        return summary_text(self.facts_, self.metrics_)
+
+    def table(self) -> pd.DataFrame:
+        """The regression table as a data frame, in original units: one estimator a row, the odds ratio included.
+
+        A row that is not `identified` has NaN for all numbers but `prediction`, with which the model predicts.
+        """
+        self._check_fitted()
+        return coefficient_table(self.facts_.coefficients)
+
+    def conf_int(self) -> pd.DataFrame:
+        """The 95 % interval of each term (`low`, `high`), by its name; unbounded where it is not identified."""
+        self._check_fitted()
+        return interval_table(self.facts_.coefficients)
 
     @property
     def report(self) -> Report:
@@ -343,7 +362,6 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return indices[inverse]
 
     def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
-        inference = learned.inference
         return RunFacts(
             method=type(self).__name__,
             method_name=self.name,
@@ -361,14 +379,11 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 bytes_down=run.traffic.bytes_down,
             ),
             seconds=seconds,
-            coefficients=()
-            if learned.coef is None or learned.intercept is None
-            else coefficient_rows(learned.coef, learned.intercept, run.schema, inference),
-            fit=None
-            if inference is None
-            else FitFacts(log_likelihood=inference.log_likelihood, aic=inference.aic, n_records=run.n_records or None),
+            coefficients=coefficient_rows(learned.coef, learned.intercept, run.schema, learned.inference),
+            fit=fit_facts(learned.inference, run.n_records or None),
             notices=learned.notices,
             seeded=run.seeded,
+            verdict=learned.verdict,
         )
 
     def _party_facts(self, name: str, n_records: int | None, given: Given | None) -> PartyFacts:
@@ -382,19 +397,3 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             bytes_sent=0 if given is None else given.n_bytes,
             releases=len(events),
         )
-
-
-def parse_headings(text: str) -> dict[str, str]:
-    """The eight headings of a method's or protocol's docstring, each with its text on one line."""
-    found: dict[str, list[str]] = {}
-    current: str | None = None
-    for line in textwrap.dedent(text).splitlines():
-        word, _, rest = line.partition(" ")
-        if word in HEADINGS and word not in found:
-            current = word
-            found[current] = [rest.strip()]
-        elif current is not None and line.startswith(" ") and line.strip():
-            found[current].append(line.strip())
-        else:
-            current = None
-    return {heading: " ".join(lines) for heading, lines in found.items()}

@@ -20,7 +20,8 @@ from tacit.report.facts import RunFacts, facts_from_dict, facts_to_dict
 from tacit.storage import write_whole
 
 FORMAT = "tacit-model"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)  # the rows of version 1 are taken apart by tacit.report.row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +81,9 @@ class ModelFile:
             raise DataError(f"{path} is not a model file: it is not JSON") from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise DataError(f"{path} is not a model file; `model.save(path)` writes one")
-        if document.get("version") != VERSION:
+        if document.get("version") not in READABLE:
             raise DataError(
-                f"{path} has format version {document.get('version')}; this release reads version {VERSION}"
+                f"{path} has format version {document.get('version')}; this release reads versions 1 and {VERSION}"
             )
         try:
             return cls._of(document)

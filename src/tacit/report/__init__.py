@@ -4,9 +4,10 @@ Nothing here knows a method. A method fills in `RunFacts`; what a reader is show
 """
 
 from tacit.report.comparison import ComparisonEntry, ComparisonReport
-from tacit.report.facts import INTERCEPT, CoefficientRow, FitFacts, PartyFacts, RunFacts, TrafficFacts
+from tacit.report.facts import FitFacts, PartyFacts, RunFacts, TrafficFacts
 from tacit.report.metrics import CalibrationBin, Metrics, RocPoint, evaluate
 from tacit.report.page import Report
+from tacit.report.row import INTERCEPT, CoefficientRow
 
 __all__ = [
     "INTERCEPT",

@@ -1,23 +1,36 @@
-"""Coefficients as a person reads them: by name, in the columns' original units."""
+"""Coefficients as a person reads them: by name, in the columns' original units, each by one estimator."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.models.inference import Inference
-from tacit.report.facts import INTERCEPT, CoefficientRow
+from tacit.report.facts import FitFacts
+from tacit.report.row import INTERCEPT, CoefficientRow, row_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 
-_MOST = 700.0  # exp(700) is near the largest double
+_NUMBERS = ("estimate", "standard_error", "z", "p", "low", "high")
 
 
 def coefficient_rows(
-    coef: Floats, intercept: Floats, schema: Schema, inference: Inference | None
+    coef: Floats | None, intercept: Floats | None, schema: Schema, inference: Inference | None
 ) -> tuple[CoefficientRow, ...]:
-    """One row for the intercept and one for each column, for each class where there are more than two."""
+    """One row for the intercept and one for each column, for each class where there are more than two.
+
+    Where there is an `inference`, all numbers of a row are its own; `coef` and `intercept`, with which the model
+    predicts, are then told apart from them. Without one the row has the model's own coefficient and nothing else.
+    """
+    if coef is None or intercept is None:
+        return ()
     units = schema.original_units()
     names = (*schema.column_names, INTERCEPT)
     rows = []
@@ -31,17 +44,37 @@ def coefficient_rows(
 
 
 def _row(name: str, value: float, class_name: str | None, inference: Inference | None, at: int) -> CoefficientRow:
-    odds_ratio = float(np.exp(np.clip(value, -_MOST, _MOST)))
     if inference is None:
-        return CoefficientRow(name=name, value=value, odds_ratio=odds_ratio, class_name=class_name)
-    return CoefficientRow(
-        name=name,
-        value=value,
-        odds_ratio=odds_ratio,
-        standard_error=float(inference.standard_error[at]),
-        z=float(inference.z[at]),
-        p=float(inference.p[at]),
-        odds_low=float(np.exp(np.clip(inference.low[at], -_MOST, _MOST))),
-        odds_high=float(np.exp(np.clip(inference.high[at], -_MOST, _MOST))),
-        class_name=class_name,
+        return CoefficientRow(name=name, estimate=value if np.isfinite(value) else None, class_name=class_name)
+    numbers = {key: float(getattr(inference, key)[at]) for key in _NUMBERS}
+    return row_of(name, numbers, prediction=value, class_name=class_name)
+
+
+def fit_facts(inference: Inference | None, n_records: int | None) -> FitFacts | None:
+    """How well the model fits, where an inference tells."""
+    if inference is None:
+        return None
+    return FitFacts(log_likelihood=inference.log_likelihood, aic=inference.aic, n_records=n_records)
+
+
+def coefficient_table(rows: Sequence[CoefficientRow]) -> pd.DataFrame:
+    """The rows as a data frame: NaN where a number is not known; `class` only where there are several classes."""
+    import pandas as pd
+
+    table = pd.DataFrame(
+        [row.as_dict() for row in rows], columns=list(CoefficientRow(name="", estimate=None).as_dict())
     )
+    numbers = [column for column in table.columns if column not in ("term", "class", "identified")]
+    table[numbers] = table[numbers].astype(np.float64)
+    return table if any(row.class_name is not None for row in rows) else table.drop(columns="class")
+
+
+def interval_table(rows: Sequence[CoefficientRow]) -> pd.DataFrame:
+    """The 95 % interval of each term, by its name (and class): -inf and inf where it is not identified.
+
+    NaN where no interval was computed, which is ignorance of another kind.
+    """
+    table = coefficient_table(rows)
+    table.loc[~table["identified"], ["low", "high"]] = -np.inf, np.inf
+    keys = ["class", "term"] if "class" in table else ["term"]
+    return table.set_index(keys)[["low", "high"]]

@@ -10,11 +10,12 @@ from tacit.report.document import Document
 from tacit.report.facts import RunFacts
 from tacit.report.grid import comparison_grid, headings_grid, settings_grid, spending_grid, traffic_grid
 from tacit.report.metrics import Metrics
-from tacit.report.number import percent, plural
+from tacit.report.number import plural
 from tacit.report.page import Report
 from tacit.report.plain import Plain, printable
 from tacit.report.plots import Bar, comparison_plot
 from tacit.report.text import banner_lines, grid_text, spending_text, traffic_text, who_saw_what_text
+from tacit.report.verdict import worth
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,8 @@ class ComparisonReport(Document):
         )
         best = max(private, key=lambda e: -1.0 if e.metrics is None else e.metrics.accuracy, default=None)
         if best is not None and best.metrics is not None:
-            words += (
-                f" The most accurate private one is {printable(best.label)}: right {percent(best.metrics.accuracy)} of "
-                f"the time, where always answering the commonest class is right {percent(best.metrics.majority_rate)}."
-            )
+            told = worth(best.metrics, best.facts.classes)
+            words += f" The most accurate private one is {printable(best.label)}. {told}"
         return words
 
 

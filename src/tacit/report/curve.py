@@ -11,7 +11,10 @@ from tacit.report.number import short
 from tacit.report.plots import BLUE, DASHES, GREY, SERIES, VERMILION, picture
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+WIDENING = "interval width (the exact fit's is 1)"
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ def curve_plot(
 ) -> str:
     """`quantity` against epsilon on a logarithmic axis, a curve for each method, with bars of one standard error.
 
-    `lines` are marks to compare with, such as what the plain fit reaches.
+    `lines` are marks to compare with, such as what the plain fit reaches. `WIDENING` has a logarithmic axis too.
     """
 
     def draw(figure: Figure) -> None:
@@ -53,6 +56,8 @@ def curve_plot(
         axes.set_xticks(marks, [short(mark) for mark in marks])
         axes.set_xticks([], minor=True)
         axes.set(xlabel="epsilon (smaller is stricter)", ylabel=quantity)
+        if quantity == WIDENING:
+            _factor_axis(axes)
         axes.legend(frameon=False, fontsize=8, loc="best")
 
     words = "; ".join(
@@ -61,6 +66,19 @@ def curve_plot(
     )
     title = f"{quantity[0].upper()}{quantity[1:]} against epsilon"
     return picture(draw, figure_id=figure_id, title=title, description=f"{words}.", height=4.4)
+
+
+def _factor_axis(axes: Axes) -> None:
+    """A logarithmic axis of factors with readable marks: 1, 2, 5, 10 and so on, fewer if the range is wide."""
+    axes.set_yscale("log", nonpositive="clip")
+    low, high = axes.get_ylim()
+    low, high = min(max(low, 0.1), 0.9), max(high, 2.0)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    digits = (1, 2, 5) if len(decades) <= 4 else (1,)
+    marks = [digit * 10.0**k for k in decades for digit in digits if low <= digit * 10.0**k <= high]
+    axes.set_yticks(marks, [f"{mark:g}" for mark in marks])
+    axes.set_yticks([], minor=True)
+    axes.set_ylim(low, high)
 
 
 def audit_plot(bars: Sequence[tuple[str, float, float]], *, figure_id: str) -> str:

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from tacit.errors import SettingError
 from tacit.privacy.guarantee import Guarantee
+from tacit.report.row import CoefficientRow, row_from_dict
 
 Calibration = Literal["sound", "paper"]
 
 CALIBRATIONS: tuple[Calibration, ...] = ("sound", "paper")
 HEADINGS = ("Parties", "Trust", "Travels", "Revealed", "Privacy", "Assumes", "Cost", "Paper")
-INTERCEPT = "(intercept)"
 NO_PROMISE = "Nothing is promised about any single record."
 
 
@@ -51,29 +51,6 @@ class TrafficFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoefficientRow:
-    """One line of the regression table; the interval of the odds ratio is the 95 % one.
-
-    `name` is `INTERCEPT` for the constant term. `class_name` is set where there are more than two classes.
-    """
-
-    name: str
-    value: float
-    odds_ratio: float
-    standard_error: float | None = None
-    z: float | None = None
-    p: float | None = None
-    odds_low: float | None = None
-    odds_high: float | None = None
-    class_name: str | None = None
-
-    @property
-    def label(self) -> str:
-        """The name, with its class where there are several."""
-        return self.name if self.class_name is None else f"{self.name} [{self.class_name}]"
-
-
-@dataclass(frozen=True, kw_only=True)
 class FitFacts:
     """How well the model fits the records that it was learned from; None where that was not computed."""
 
@@ -84,7 +61,7 @@ class FitFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """One finished run.
+    """One finished run; `verdict` is what its method found the model to be worth, and is the first line of every text.
 
     Guarantees:
         `is_private` is true only if a finite epsilon is promised, the calibration is not the paper's, the generator was
@@ -107,6 +84,7 @@ class RunFacts:
     fit: FitFacts | None = None
     notices: tuple[str, ...] = ()
     seeded: bool = False
+    verdict: str | None = None
 
     def __post_init__(self) -> None:
         """Check the names that come from a closed list."""
@@ -156,8 +134,13 @@ class RunFacts:
 
     @property
     def has_standard_errors(self) -> bool:
-        """Whether any coefficient has a standard error."""
-        return any(row.standard_error is not None for row in self.coefficients)
+        """Whether any coefficient has a standard error, or is told not to be identified."""
+        return any(row.standard_error is not None or not row.identified for row in self.coefficients)
+
+    @property
+    def n_not_identified(self) -> int:
+        """How many coefficients nothing is known of."""
+        return sum(not row.identified for row in self.coefficients)
 
 
 def facts_to_dict(facts: RunFacts) -> dict[str, object]:
@@ -175,7 +158,7 @@ def facts_from_dict(document: Mapping[str, Any]) -> RunFacts:
             "classes": tuple(values["classes"]),
             "notices": tuple(values["notices"]),
             "parties": tuple(PartyFacts(**party) for party in values["parties"]),
-            "coefficients": tuple(CoefficientRow(**row) for row in values["coefficients"]),
+            "coefficients": tuple(row_from_dict(row) for row in values["coefficients"]),
             "traffic": TrafficFacts(**values["traffic"]),
             "guarantee": None if guarantee is None else Guarantee(**guarantee),
             "fit": None if fit is None else FitFacts(**fit),

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tacit.report.facts import HEADINGS, CoefficientRow, RunFacts
+from tacit.report.facts import HEADINGS, RunFacts
 from tacit.report.number import UNKNOWN, byte_count, count, duration, number, p_value, percent, short
 from tacit.report.plain import plain_text, printable
+from tacit.report.row import NOT_IDENTIFIED, CoefficientRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from tacit.report.metrics import Metrics
 
 NOT_PRIVATE = "NOT PRIVATE"
+FOR_PREDICTION = "for prediction"
+
+_FIELDS = {
+    "std err": "standard_error",
+    "z": "z",
+    "low": "low",
+    "high": "high",
+    "odds ratio": "odds_ratio",
+    "odds low": "odds_low",
+    "odds high": "odds_high",
+    FOR_PREDICTION: "prediction",
+}
 
 QUESTIONS = {
     "Parties": "who takes part",
@@ -45,17 +58,19 @@ class Grid:
 def coefficient_grid(facts: RunFacts, most_rows: int | None = None) -> Grid:
     """The regression table: all rows, or the `most_rows` largest and a note that says so."""
     rows: Sequence[CoefficientRow] = facts.coefficients
-    note = standard_error_note(facts)
+    note = coefficient_note(facts)
     if most_rows is not None and len(rows) > most_rows:
-        kept = sorted(range(len(rows)), key=lambda k: -abs(rows[k].value))[:most_rows]
+        kept = sorted(range(len(rows)), key=lambda k: -abs(rows[k].estimate or 0.0))[:most_rows]
         note = f"The {most_rows:,} largest of {len(rows):,} coefficients; all are in the JSON report. {note}".strip()
         rows = [rows[k] for k in sorted(kept)]
     columns: list[str] = ["class"] if any(row.class_name is not None for row in rows) else []
     columns += ["term", "coef"]
     if facts.has_standard_errors:
-        columns += ["std err", "z", "P>|z|", "odds ratio", "[95 %", "95 %]"]
+        columns += ["std err", "z", "P>|z|", "low", "high", "odds ratio", "odds low", "odds high"]
     else:
         columns += ["odds ratio"]
+    if any(row.prediction is not None for row in rows):
+        columns.append(FOR_PREDICTION)
     cells = tuple(tuple(_coefficient_cell(row, column) for column in columns) for row in rows)
     return Grid(title="Coefficients", columns=tuple(columns), rows=cells, left=frozenset({"class", "term"}), note=note)
 
@@ -67,25 +82,26 @@ def _coefficient_cell(row: CoefficientRow, column: str) -> str:
         case "term":
             return printable(row.name)
         case "coef":
-            return number(row.value)
-        case "std err":
-            return number(row.standard_error)
-        case "z":
-            return number(row.z)
+            return number(row.estimate) if row.identified else NOT_IDENTIFIED
         case "P>|z|":
             return p_value(row.p)
-        case "odds ratio":
-            return number(row.odds_ratio)
-        case "[95 %":
-            return number(row.odds_low)
         case _:
-            return number(row.odds_high)
+            return number(getattr(row, _FIELDS[column]))
 
 
-def standard_error_note(facts: RunFacts) -> str:
-    """Why the table has no standard errors; empty if it has."""
-    if facts.has_standard_errors or not facts.coefficients:
+def coefficient_note(facts: RunFacts) -> str:
+    """What the columns are, which rows tell nothing, or why there are no standard errors."""
+    if not facts.coefficients:
         return ""
+    if facts.has_standard_errors:
+        words = ["The columns low and high are the ends of the estimate's own 95 % interval."]
+        if facts.n_not_identified:
+            words.append("Not identified: at this epsilon noise hides the coefficient, and nothing is known of it.")
+        if any(row.prediction is not None for row in facts.coefficients):
+            words.append(
+                f"The column {FOR_PREDICTION!r} has the model's own coefficients where they differ: drawn to 0."
+            )
+        return " ".join(words)
     if facts.guarantee is not None and facts.guarantee.is_private:
         return (
             "No standard errors: the usual ones ignore the noise that was added for privacy, and computing them would "

@@ -47,6 +47,11 @@ class Metrics:
     rest, the calibration bins are of the most likely class (is it right as often as it is sure?), and `roc` is empty.
     `auc` is None where the records are all of one class. `brier` with two classes is the mean squared error of the
     probability of the last; with more it is summed over the classes.
+
+    `base_log_loss` is that of the records' own class frequencies, given to everybody, and `majority_rate` the accuracy
+    of always answering the commonest class. `accuracy_gain_error` and `log_loss_gain_error` are the standard errors of
+    the differences from these, record by record. `auc_error` is DeLong's; with more classes it is the mean of theirs,
+    which is not too small. `average_precision` is for two classes only, and says more than AUC where one is rare.
     """
 
     n: int
@@ -59,6 +64,12 @@ class Metrics:
     calibration: tuple[CalibrationBin, ...]
     expected_calibration_error: float
     roc: tuple[RocPoint, ...]
+    class_counts: tuple[int, ...]
+    auc_error: float | None
+    average_precision: float | None
+    base_log_loss: float
+    accuracy_gain_error: float
+    log_loss_gain_error: float
 
 
 def evaluate(y_true_index: ArrayLike, probabilities: ArrayLike, classes: Sequence[str]) -> Metrics:
@@ -79,18 +90,28 @@ def evaluate(y_true_index: ArrayLike, probabilities: ArrayLike, classes: Sequenc
         p, happened = P.max(axis=1), predicted == y
         brier = float(np.mean(np.sum((P - np.eye(len(classes))[y]) ** 2, axis=1)))
     bins = _calibration(p, happened)
+    counts = np.bincount(y, minlength=len(classes))
+    base = np.log(counts[y] / len(y))  # each record's log-likelihood under the frequencies
+    own = np.log(np.clip(P[np.arange(len(y)), y], np.finfo(np.float64).eps, 1.0))
+    areas = _areas(y, P)
     return Metrics(
         n=len(y),
         accuracy=float(np.mean(predicted == y)),
         # recall over the classes that occur is balanced accuracy, without the warning for the others
         balanced_accuracy=float(recall_score(y, predicted, labels=np.unique(y), average="macro", zero_division=0)),
-        auc=_auc(y, P),
+        auc=None if not areas else float(np.mean([area for area, _ in areas])),
         log_loss=float(log_loss(y, P, labels=list(range(len(classes))))),
         brier=brier,
-        majority_rate=float(np.bincount(y).max() / len(y)),
+        majority_rate=float(counts.max() / len(y)),
         calibration=bins,
         expected_calibration_error=sum(b.count * abs(b.mean_predicted - b.observed_rate) for b in bins) / len(y),
         roc=_roc(y, P),
+        class_counts=tuple(int(count) for count in counts),
+        auc_error=None if not areas else float(np.mean([error for _, error in areas])),
+        average_precision=_average_precision(y, P),
+        base_log_loss=float(-base.mean()),
+        accuracy_gain_error=_error((predicted == y).astype(float) - (y == counts.argmax())),
+        log_loss_gain_error=_error(own - base),
     )
 
 
@@ -117,15 +138,39 @@ def _checked(y_true_index: ArrayLike, probabilities: ArrayLike, n_classes: int) 
     return y.astype(np.int64), P / P.sum(axis=1, keepdims=True)
 
 
-def _auc(y: Ints, P: Floats) -> float | None:
-    from sklearn.metrics import roc_auc_score
-
+def _areas(y: Ints, P: Floats) -> list[tuple[float, float]]:
+    """AUC and its standard error: of the last class, or of each class against the rest; none if there is one class."""
     present = np.unique(y)
     if len(present) < 2:
-        return None
-    if P.shape[1] == 2:
-        return float(roc_auc_score(y, P[:, 1]))
-    return float(np.mean([roc_auc_score(y == c, P[:, c]) for c in present]))
+        return []
+    return [_area(y == c, P[:, c]) for c in (present[1:] if P.shape[1] == 2 else present)]
+
+
+def _area(happened: NDArray[np.bool_], scores: Floats) -> tuple[float, float]:
+    """The share of pairs that are in order, ties half, and DeLong's standard error of it (1988).
+
+    V is for each record the share of the other kind that it is in order with. AUC is the mean of V over either kind.
+    Its variance is the sum over both of var(V) / count. One record of a kind has the largest variance of a share.
+    """
+    from scipy.stats import rankdata
+
+    n1, n0 = int(happened.sum()), int((~happened).sum())
+    ranks = rankdata(scores)
+    V1 = (ranks[happened] - rankdata(scores[happened])) / n0
+    V0 = 1 - (ranks[~happened] - rankdata(scores[~happened])) / n1
+    variances = [float(np.var(V, ddof=1)) / len(V) if len(V) > 1 else 0.25 for V in (V1, V0)]
+    return float(V1.mean()), float(np.sqrt(sum(variances)))
+
+
+def _average_precision(y: Ints, P: Floats) -> float | None:
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(y, P[:, 1])) if P.shape[1] == 2 and len(np.unique(y)) > 1 else None
+
+
+def _error(values: Floats) -> float:
+    """The standard error of the mean; that of one value is unbounded."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
 
 
 def _roc(y: Ints, P: Floats) -> tuple[RocPoint, ...]:

@@ -46,6 +46,13 @@ def p_value(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def widening(factor: float | None) -> str:
+    """An interval's width as a multiple of another's; a dash if there is none, words if it is unbounded."""
+    if factor is None:
+        return UNKNOWN
+    return f"x {factor:.1f}" if math.isfinite(factor) else "not identified"
+
+
 def byte_count(value: int) -> str:
     """A number of bytes in the unit that leaves the fewest digits."""
     if abs(value) < 1024:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping
+from dataclasses import fields
 
 from tacit.report.document import Document
 from tacit.report.facts import RunFacts
@@ -31,6 +32,7 @@ from tacit.report.text import (
     traffic_text,
     who_saw_what_text,
 )
+from tacit.report.verdict import verdict_lines
 
 MOST_ROWS = 200
 
@@ -53,7 +55,7 @@ class Report(Document):
     def text(self) -> str:
         """The report as plain text: the regression table first, then what it cost whom."""
         facts = self.facts
-        parts = [summary_text(facts), textwrap.fill(facts.promise, WIDTH) + "\n"]
+        parts = [summary_text(facts, self.metrics), textwrap.fill(facts.promise, WIDTH) + "\n"]
         if self.metrics:
             parts.append(metrics_text(self.metrics))
         parts += [spending_text(facts), traffic_text(facts)]
@@ -65,12 +67,14 @@ class Report(Document):
 
     def as_dict(self) -> dict[str, Plain]:
         """The report as strict JSON holds it; a number that is not finite is null."""
-        facts = plain(self.facts)
+        rows = [row.as_dict() for row in self.facts.coefficients]
+        facts = {field.name: getattr(self.facts, field.name) for field in fields(self.facts)}
         return {
-            "facts": facts,
+            "facts": plain({**facts, "coefficients": rows}),
             "private": self.facts.is_private,
             "why_not_private": list(self.facts.why_not_private),
             "promise": self.facts.promise,
+            "verdict": list(verdict_lines(self.facts, self.metrics)),
             "metrics": plain(self.metrics),
         }
 
@@ -80,7 +84,8 @@ class Report(Document):
         return "report.html.j2", {
             "title": f"{printable(facts.target)}, learned by {facts.method_name}",
             "facts": facts,
-            "verdict": verdict(facts, self.metrics),
+            "verdicts": verdict_lines(facts, self.metrics),
+            "lead": lead(facts),
             "promise": facts.promise,
             "guarantee": guarantee_text(facts),
             "cards": key_numbers(facts, self.metrics),
@@ -106,22 +111,15 @@ class Report(Document):
         return plots
 
 
-def verdict(facts: RunFacts, metrics: Mapping[str, Metrics]) -> str:
-    """What was learned, from whom, and how good it is, in plain words."""
+def lead(facts: RunFacts) -> str:
+    """What was learned, and from whom, in plain words."""
     *others, last = (printable(name) for name in facts.classes)
     classes = f"{', '.join(others)} or {last}" if others else last
     words = (
         f"A model that predicts {printable(facts.target)} ({classes}) was learned by {facts.method_name} "
         f"from {plural(len(facts.parties), 'party', 'parties')}"
     )
-    words += f" with {plural(facts.n_records, 'record')} in all." if facts.n_records is not None else "."
-    if metrics:
-        label, figures = next(iter(metrics.items()))
-        words += (
-            f" On {plural(figures.n, 'record')} ({printable(label)}) it is right {percent(figures.accuracy)} of the"
-            f" time; always answering the commonest class would be right {percent(figures.majority_rate)} of the time."
-        )
-    return words
+    return words + (f" with {plural(facts.n_records, 'record')} in all." if facts.n_records is not None else ".")
 
 
 def key_numbers(facts: RunFacts, metrics: Mapping[str, Metrics]) -> list[tuple[str, str, str]]:

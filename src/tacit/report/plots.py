@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tacit.report.facts import INTERCEPT, CoefficientRow, PartyFacts
+from tacit.report.facts import PartyFacts
 from tacit.report.metrics import Metrics
 from tacit.report.number import number, percent, plural, short
 from tacit.report.plain import printable
+from tacit.report.row import INTERCEPT, NOT_IDENTIFIED, CoefficientRow
 from tacit.report.svg import drawing, svg_element
 
 if TYPE_CHECKING:  # it is imported when something is drawn: a daemon draws nothing
@@ -36,7 +35,6 @@ MOST_TERMS = 25
 MOST_BARS = 40
 LONGEST_LABEL = 36
 WIDTH = 7.2  # inches
-Z_95 = 1.959963984540054  # the 97.5 % point of the normal distribution
 
 
 @dataclass(frozen=True)
@@ -49,35 +47,50 @@ class Bar:
 
 
 def forest_plot(rows: Sequence[CoefficientRow], *, figure_id: str) -> str:
-    """Odds ratios with their 95 % intervals on a logarithmic axis; the 25 largest effects if there are more."""
-    terms = [row for row in rows if row.name != INTERCEPT and math.isfinite(row.value)]
-    shown = sorted(terms, key=lambda row: -abs(row.value))[:MOST_TERMS]
+    """Odds ratios with the rows' own 95 % intervals on a logarithmic axis; the 25 largest effects if there are more.
+
+    A term that is not identified comes last, with words in the place of a point.
+    """
+    terms = [row for row in rows if row.name != INTERCEPT]
+    shown = sorted(terms, key=lambda row: math.inf if row.estimate is None else -abs(row.estimate))[:MOST_TERMS]
     title = "Odds ratios" if len(shown) == len(terms) else f"Odds ratios: the {MOST_TERMS} largest of {len(terms)}"
-    with_intervals = any(row.standard_error is not None for row in shown)
+    with_intervals = any(row.low is not None for row in shown)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         axes.axvline(0, color=GREY, linewidth=1, linestyle="--")
         for height, row in enumerate(shown):
-            colour = BLUE if row.value >= 0 else VERMILION
-            error = _finite(row.standard_error)
-            if error is not None:
-                axes.plot([row.value - Z_95 * error, row.value + Z_95 * error], [height, height], color=colour, lw=1.6)
-            axes.plot([row.value], [height], marker="o" if row.value >= 0 else "s", color=colour, markersize=5.5)
+            _draw_effect(axes, height, row)
         axes.set_yticks(range(len(shown)), [_label(row.label) for row in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         _odds_axis(axes)
         axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
         axes.set_axisbelow(True)
 
-    words = "; ".join(f"{row.label}: {number(row.odds_ratio)}" for row in shown)
     return picture(
         draw,
         figure_id=figure_id,
         title=title + (", with 95 % intervals" if with_intervals else ""),
-        description=f"Odds ratio of each term, largest effect first. {words}.",
+        description=f"Odds ratio of each term, largest effect first. {'; '.join(map(_effect_words, shown))}.",
         height=1.1 + 0.27 * max(len(shown), 2),
     )
+
+
+def _draw_effect(axes: Axes, height: int, row: CoefficientRow) -> None:
+    if row.estimate is None:
+        words = f"{NOT_IDENTIFIED} at this epsilon"
+        axes.text(0.01, height, words, color=GREY, fontsize=8, va="center", transform=axes.get_yaxis_transform())
+        return
+    colour = BLUE if row.estimate >= 0 else VERMILION
+    if row.low is not None and row.high is not None:
+        axes.plot([row.low, row.high], [height, height], color=colour, lw=1.6)
+    axes.plot([row.estimate], [height], marker="o" if row.estimate >= 0 else "s", color=colour, markersize=5.5)
+
+
+def _effect_words(row: CoefficientRow) -> str:
+    if row.odds_low is None:
+        return f"{row.label}: {number(row.odds_ratio) if row.identified else NOT_IDENTIFIED}"
+    return f"{row.label}: {number(row.odds_ratio)} ({number(row.odds_low)} to {number(row.odds_high)})"
 
 
 def calibration_plot(metrics: Mapping[str, Metrics], *, figure_id: str) -> str:
@@ -242,7 +255,3 @@ def _odds_axis(axes: Axes) -> None:
 def _label(text: str) -> str:
     text = printable(text)
     return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None

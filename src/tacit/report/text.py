@@ -21,23 +21,26 @@ from tacit.report.grid import (
 from tacit.report.metrics import Metrics
 from tacit.report.number import count, number
 from tacit.report.plain import printable
+from tacit.report.verdict import verdict_lines
 
 WIDTH = 88
 GAP = "  "
 
 
-def summary_text(facts: RunFacts) -> str:
-    """The regression table, in the manner of statsmodels.
+def summary_text(facts: RunFacts, metrics: Mapping[str, Metrics] | None = None) -> str:
+    """What the model is worth, where that is known, and the regression table in the manner of statsmodels.
 
     Guarantees:
         The same facts give the same text, with no colour codes and no control characters but line ends. If the run is
-        not private, the text says NOT PRIVATE and why before any number.
+        not private, the text says NOT PRIVATE and why before anything else.
     """
     grid = coefficient_grid(facts)
     body = grid_lines(grid, WIDTH)
     width = max([WIDTH, *map(display_width, body)])
-    lines = [f"Logistic regression: {facts.method}".center(width).rstrip(), "=" * width]
-    lines += banner_lines(facts, width)
+    lines = banner_lines(facts, width)
+    for verdict in verdict_lines(facts, metrics or {}):
+        lines += textwrap.wrap(verdict, width)
+    lines += [f"Logistic regression: {facts.method}".center(width).rstrip(), "=" * width]
     lines += _header_lines(facts, width)
     lines.append("=" * width)
     if grid.rows:

@@ -1,53 +1,54 @@
-"""Compare methods on one study: accuracy and loss against epsilon, repeated, with error bars."""
+"""Compare methods on one study: how good they are and how wide their intervals, against epsilon, with error bars."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from tacit.data.table import Table
-from tacit.errors import SettingError
+from tacit.errors import RunError, SettingError
 from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
 from tacit.methods import METHODS
 from tacit.report.curve import CurvePoint
-from tacit.report.metrics import evaluate
+from tacit.studies.expectation import Expectation, expectation, measure_run, median_widths
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class Cell(Expectation):
     """One method at one epsilon (infinite if it has none), over repeated runs."""
 
     method: str
     epsilon: float
     repeats: int
-    accuracy: CurvePoint
-    log_loss: CurvePoint
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All cells, and what the commonest class alone reaches on the test data."""
+    """All cells, and what the test data's class frequencies alone reach."""
 
     cells: tuple[Cell, ...]
     majority_rate: float
+    base_log_loss: float
 
     def curves(self, quantity: str) -> dict[str, list[CurvePoint]]:
-        """The curve of each method that has an epsilon; `quantity` is "accuracy" or "log_loss"."""
+        """The curve of each method that has an epsilon; `quantity` is "accuracy", "auc", "log_loss", "widening", ..."""
         found: dict[str, list[CurvePoint]] = {}
         for cell in self.cells:
-            if math.isfinite(cell.epsilon):
-                found.setdefault(cell.method, []).append(getattr(cell, quantity))
+            point = getattr(cell, quantity)
+            if math.isfinite(cell.epsilon) and point is not None and math.isfinite(point.mean):
+                found.setdefault(cell.method, []).append(point)
         return found
 
     def lines(self, quantity: str) -> dict[str, float]:
         """What methods without an epsilon reach."""
-        return {cell.method: getattr(cell, quantity).mean for cell in self.cells if math.isinf(cell.epsilon)}
+        points = {cell.method: getattr(cell, quantity) for cell in self.cells if math.isinf(cell.epsilon)}
+        return {method: point.mean for method, point in points.items() if point is not None}
 
 
 def compare(
@@ -60,7 +61,10 @@ def compare(
     repeats: int = 10,
     on_cell: Callable[[int, int, str], None] | None = None,
 ) -> Comparison:
-    """Fit every method at every epsilon `repeats` times and measure on `test`; exact methods are fitted once."""
+    """Fit every method at every epsilon `repeats` times and measure on `test`; exact methods are fitted once.
+
+    The exact fit is always made, for the widths of intervals to be held against: whoever compares has all the tables.
+    """
     if repeats < 2:
         raise SettingError(f"repeats = {repeats} gives no error bars; give at least 2")
     plans = []
@@ -69,25 +73,26 @@ def compare(
         plans += [(name, epsilon) for epsilon in epsilons] if private else [(name, math.inf)]
     for name, epsilon in plans:  # refuses what is wrong before anything runs
         method_of(study, method=name, epsilon=None if math.isinf(epsilon) else epsilon).guarantee  # noqa: B018
-    policy, dropouts = Policy(not_private=list(methods)), study.federation.dropouts_among(len(tables))
+    policy, dropouts = Policy(not_private=[*methods, "pooled"]), study.federation.dropouts_among(len(tables))
     parties = Federation.from_tables(tables, policy=policy, study=study.name, dropouts=dropouts)
+    exact = _exact_widths(parties, test)
     cells = []
     for k, (name, epsilon) in enumerate(plans):
         if on_cell is not None:
             on_cell(k, len(plans), f"{name}, epsilon {epsilon:g}")
-        cells.append(_cell(study, parties, test, name, epsilon, repeats if math.isfinite(epsilon) else 1))
-    return Comparison(cells=tuple(cells), majority_rate=float(test.class_counts.max() / test.n_complete))
+        times = repeats if math.isfinite(epsilon) else 1
+        models = (method_of(study, method=name, epsilon=None if math.isinf(epsilon) else epsilon) for _ in range(times))
+        found = expectation(epsilon, [measure_run(model.fit(parties), test) for model in models], exact)
+        told = {field.name: getattr(found, field.name) for field in fields(found)}
+        cells.append(Cell(**told, method=name, epsilon=epsilon, repeats=times))
+    counts = test.class_counts / test.n_complete
+    base = -float(np.sum(counts * np.log(np.where(counts > 0, counts, 1.0))))
+    return Comparison(cells=tuple(cells), majority_rate=float(counts.max()), base_log_loss=base)
 
 
-def _cell(study: Study, parties: Federation, test: Table, name: str, epsilon: float, repeats: int) -> Cell:
-    figures = []
-    classes = study.schema.target.classes
-    truth = test.arrays()[1]
-    for _ in range(repeats):
-        model = method_of(study, method=name, epsilon=None if math.isinf(epsilon) else epsilon).fit(parties)
-        metrics = evaluate(truth, model.predict_proba(test), classes)
-        figures.append((metrics.accuracy, metrics.log_loss))
-    means = np.mean(figures, axis=0)
-    errors = np.std(figures, axis=0, ddof=1) / math.sqrt(repeats) if repeats > 1 else np.zeros(2)
-    accuracy, log_loss = (CurvePoint(epsilon, float(m), float(e)) for m, e in zip(means, errors, strict=True))
-    return Cell(method=name, epsilon=epsilon, repeats=repeats, accuracy=accuracy, log_loss=log_loss)
+def _exact_widths(parties: Federation, test: Table) -> dict[str, float]:
+    """The half-widths to compare with; none if the exact fit does not exist, as where nobody has one of the classes."""
+    try:
+        return median_widths([measure_run(METHODS["pooled"](l2=1.0).fit(parties), test)])
+    except RunError:
+        return {}

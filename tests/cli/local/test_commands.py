@@ -87,6 +87,36 @@ def test_plan_forecasts_the_run(run: Run, tmp_path: Path) -> None:
     assert "names 'a' twice" in run("plan", path, "--records", "a=1", "--records", "a=2").err
 
 
+def test_plan_tells_widths_and_how_many_records_an_interval_needs(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.replace('"averaging"', '"private-newton"'))
+    base = ("plan", path, "--records", "a=2400", "--records", "b=1600", "--epsilons", "3", "--positive", "0.12")
+    power = ("--coefficient", "age", "--half-width", "0.02")
+    done = run(*base, *power, "--out", tmp_path / "out")
+    assert done.status == 0, done.err
+    words = " ".join(done.out.split())
+    assert "Expected half-width of each coefficient's 95 % interval" in words
+    assert "0.12 of them 'yes'" in words
+    assert "For a half-width of 0.0200 for age at epsilon 1 all parties together need about" in words
+    assert "A forecast, not a promise" in words
+    for name in ("forecast.svg", "auc.svg", "widths.svg"):
+        assert (tmp_path / "out" / name).read_text().startswith("<svg")
+    assert "the median coefficient" in (tmp_path / "out" / "widths.svg").read_text()
+    told = run(*base, *power, "--json").json
+    assert told["records_needed"]["n_records"] > 1000
+    first = told["forecast"]["forecasts"][0]
+    assert first["auc"]["mean"] > 0.5
+    assert [width["term"] for width in first["widths"]] == ["(intercept)", "age", "ward=b", "ward=c", "treated"]
+    refused = {
+        ("--half-width", "0.1"): "--half-width and --coefficient belong together",
+        ("--positive", "2"): "positive_share = 2.0 must lie between 0 and 1",
+        ("--plain-accuracy", "0.8"): "accuracy = 0.8 must lie between 0.88",
+    }
+    for arguments, message in refused.items():
+        assert message in run(*base, *arguments).err
+    assert "needs the parties to begin with" in run("plan", path, *power).err
+
+
 def test_a_draft_needs_a_human_and_then_is_a_study(run: Run, tmp_path: Path) -> None:
     frame(30, 0).to_csv(tmp_path / "public.csv", index=False)
     done = run("study", "new", "--from", tmp_path / "public.csv", "--out", tmp_path / "draft.toml")
@@ -124,8 +154,17 @@ def test_compare_gives_a_table_json_and_plots(run: Run, trial: Path) -> None:
         ("averaging", 1.0, 3),
         ("averaging", 10.0, 3),
     ]
-    assert all((trial / "cmp" / name).read_text().startswith("<svg") for name in ("accuracy.svg", "log_loss.svg"))
-    assert run(*arguments, *chosen, "--json").json["majority_rate"] > 0.4
+    assert all(
+        (trial / "cmp" / name).read_text().startswith("<svg") for name in ("accuracy.svg", "auc.svg", "log_loss.svg")
+    )
+    told = run(*arguments, "--methods", "pooled,private-newton", "--epsilons", "1", "--repeats", "2", "--json").json
+    assert told["majority_rate"] > 0.4
+    assert 0.6 < told["base_log_loss"] <= 0.6932
+    pooled, private = told["cells"]
+    assert pooled["auc"]["mean"] > 0.5
+    assert pooled["widening"]["mean"] == pytest.approx(1, abs=0.1)
+    assert private["widening"] is None or private["widening"]["mean"] is None or private["widening"]["mean"] > 1
+    assert [width["term"] for width in pooled["widths"]] == ["(intercept)", "age", "ward=b", "ward=c", "treated"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_pooled_equals_statsmodels() -> None:
     expected = sm.Logit(y, np.column_stack([X, np.ones(len(X))])).fit(disp=0, tol=1e-14, method="newton")
     rows = model.facts_.coefficients  # the intercept first
     order = [5, 0, 1, 2, 3, 4]
-    np.testing.assert_allclose([row.value for row in rows], expected.params[order], atol=1e-9)
+    np.testing.assert_allclose([row.estimate for row in rows], expected.params[order], atol=1e-9)
     np.testing.assert_allclose([row.standard_error for row in rows], expected.bse[order], rtol=1e-6)
     np.testing.assert_allclose([row.z for row in rows], expected.tvalues[order], rtol=1e-6)
     np.testing.assert_allclose([row.p for row in rows], expected.pvalues[order], rtol=1e-5, atol=1e-12)

@@ -30,11 +30,11 @@ from tacit.methods.curator.lattice import (
 )
 from tacit.methods.curator.method import CuratorAveraging
 from tacit.methods.curator.statistic import _MEMBERS, Plan, SessionLetters, join, letters
-from tacit.methods.method import parse_headings
 from tacit.models.solver import fit
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Composed, NotPrivate, Pure
 from tacit.report.facts import HEADINGS
+from tacit.report.heading import parse_headings
 from tacit.secure import curator as protocol
 from tacit.secure.paillier import key as paillier
 from tacit.studies.audit import audit

@@ -40,7 +40,7 @@ def compare_command(
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Compare methods on one study: accuracy and loss against epsilon, repeated, with standard errors.
+    """Compare methods on one study, against epsilon, repeated: accuracy, AUC, loss, calibration, interval widths.
 
     Examples:
 
@@ -86,25 +86,41 @@ def show(found: Comparison) -> None:
     """The comparison as a table."""
     from rich.table import Table as Grid
 
-    grid = Grid(caption=f"always answering the commonest class: {found.majority_rate:.3f}")
-    for column in ("method", "epsilon", "accuracy", "log-loss", "runs"):
-        grid.add_column(column, justify="left" if column == "method" else "right")
+    from tacit.report.number import widening
+
+    grid = Grid(
+        caption=f"The class frequencies alone: accuracy {found.majority_rate:.3f}, AUC 0.5, log-loss "
+        f"{found.base_log_loss:.3f}. Interval: the median coefficient's 95 % interval, times the exact fit's width."
+    )
+    for column in ("method", "epsilon", "accuracy", "AUC", "log-loss", "cal. error", "interval", "runs"):
+        grid.add_column(column, justify="left" if column == "method" else "right", no_wrap=column == "method")
     for cell in found.cells:
         epsilon = f"{cell.epsilon:g}" if math.isfinite(cell.epsilon) else "NOT PRIVATE"
+        error = f" +- {cell.accuracy.standard_error:.3f}" if cell.repeats > 1 else ""
         figures = [
-            f"{point.mean:.4f}" + (f" +- {point.standard_error:.4f}" if cell.repeats > 1 else "")
-            for point in (cell.accuracy, cell.log_loss)
+            f"{cell.accuracy.mean:.3f}{error}",
+            "-" if cell.auc is None else f"{cell.auc.mean:.3f}",
+            f"{cell.log_loss.mean:.3f}",
+            f"{cell.calibration_error.mean:.3f}",
         ]
-        grid.add_row(cell.method, epsilon, *figures, str(cell.repeats))
+        width = widening(None if cell.widening is None else cell.widening.mean)
+        grid.add_row(cell.method, epsilon, *figures, width, str(cell.repeats))
     out.print(grid)
+    for cell in found.cells:
+        if cell.not_identified:
+            words = f"{cell.not_identified:.1f} coefficients are not identified in a run, on average"
+            out.print(f"{cell.method} at epsilon {cell.epsilon:g}: {words}.", soft_wrap=True)
 
 
 def _write(found: Comparison, directory: Path) -> None:
-    from tacit.report.curve import curve_plot
+    from tacit.report.curve import WIDENING, curve_plot
     from tacit.report.plain import plain
     from tacit.storage import write_json, write_whole
 
     write_json(directory / "comparison.json", plain(found))
-    for quantity, words in (("accuracy", "accuracy"), ("log_loss", "log-loss")):
-        svg = curve_plot(found.curves(quantity), quantity=words, lines=found.lines(quantity), figure_id=quantity)
-        write_whole(directory / f"{quantity}.svg", svg)
+    pictures = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log-loss", "widening": WIDENING}
+    for quantity, words in pictures.items():
+        curves = found.curves(quantity)
+        if curves or quantity in ("accuracy", "log_loss"):
+            svg = curve_plot(curves, quantity=words, lines=found.lines(quantity), figure_id=quantity)
+            write_whole(directory / f"{quantity}.svg", svg)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.console import err, folder, number, out
+from tacit.cli.local.outlook import needed_words, show, write_outlook
 from tacit.errors import SettingError
 
 if TYPE_CHECKING:
     from tacit.methods import Method
     from tacit.studies.forecast import Outlook
+    from tacit.studies.power import RecordsNeeded
+    from tacit.studies.rehearsal import Rehearsal
     from tacit.studies.study import Study
 
 
@@ -34,18 +36,41 @@ def plan(
     public: Annotated[
         Path | None, typer.Option(help="Public records of the study's columns to rehearse on; else they are made up.")
     ] = None,
+    positive: Annotated[
+        float | None,
+        typer.Option(
+            parser=number, metavar="P", help="Of made-up records: the positive class's share.  [default: 0.5]"
+        ),
+    ] = None,
     plain_accuracy: Annotated[
-        float, typer.Option(help="Of made-up records: what the best model of them reaches.")
-    ] = 0.8,
+        float | None,
+        typer.Option(
+            parser=number, metavar="A", help="Of made-up records: what the best model reaches.  [default: 0.8]"
+        ),
+    ] = None,
+    plain_auc: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="A", help="The same as an AUC: the better guess if a class is rare."),
+    ] = None,
+    half_width: Annotated[
+        float | None,
+        typer.Option(
+            parser=number, metavar="W", help="How many records give --coefficient's interval this half-width?"
+        ),
+    ] = None,
+    coefficient: Annotated[
+        str | None, typer.Option(metavar="TERM", help="The coefficient of --half-width, as the table names it.")
+    ] = None,
     out_dir: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write forecast.json and forecast.svg.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Write forecast.json and plots against epsilon.")
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Tell what a study would spend and reveal, and forecast its run; reads no party's data.
 
-    With `--records` the run is rehearsed on records that are nobody's secret: rounds, bytes, time and the expected
-    accuracy, at several epsilons.
+    With `--records` the run is rehearsed on records that are nobody's secret: rounds, bytes and time, and at several
+    epsilons the expected accuracy, AUC, log-loss, calibration, and width of each coefficient's interval. Widths rest on
+    how far the columns spread: made-up numbers have a sixth of their bounds, and public records tell better.
 
     Examples:
 
@@ -54,6 +79,10 @@ def plan(
       tacit plan study.toml --method averaging --epsilon 0.5
 
       tacit plan study.toml --records north=5000 --records south=3000 --epsilons 0.1,1 --out forecast
+
+      tacit plan study.toml --records north=5000 --positive 0.12 --plain-auc 0.8
+
+      tacit plan study.toml --records north=5000 --coefficient age --half-width 0.01
     """
     from tacit.methods import METHODS
     from tacit.studies.run import method_of
@@ -62,50 +91,77 @@ def plan(
     asked = Study.read(study, known_methods=METHODS)
     model = method_of(asked, method=method, epsilon=epsilon)
     model.guarantee  # noqa: B018  # refuses bad settings before anything is rehearsed
-    outlook = None
+    if (half_width is None) != (coefficient is None):
+        raise SettingError("--half-width and --coefficient belong together; give both or neither")
+    if records is None and half_width is not None:
+        raise SettingError("--half-width needs the parties to begin with; give each party's size: --records NAME=N")
+    outlook = needed = None
     if records:
         levels = [number(level) for level in epsilons.split(",") if level.strip()]
         levels = levels if epsilon is None else [epsilon, *levels]
-        outlook = _rehearse(asked, method, _sizes(records), levels, public, plain_accuracy)
+        rehearsal = _rehearsal(asked, method, _sizes(records), public, (positive, plain_accuracy, plain_auc))
+        outlook = _rehearse(rehearsal, levels)
+        if half_width is not None and coefficient is not None:
+            needed = _solve(rehearsal, coefficient, half_width, epsilon)
         if out_dir is not None:
-            _write(outlook, folder(out_dir))
+            write_outlook(outlook, folder(out_dir), coefficient)
     if json_output:
-        print(json.dumps(_facts(asked, model, outlook)))
+        print(json.dumps(_facts(asked, model, outlook, needed)))
         return
     _tell(asked, model)
     if outlook is None:
         out.print("For a forecast of rounds, bytes, time and accuracy give each party's size: --records NAME=N")
     else:
         show(outlook)
+    if needed is not None:
+        out.print(needed_words(needed), soft_wrap=True)
 
 
-def _rehearse(
+def _rehearsal(
     asked: Study,
     method: str | None,
     sizes: dict[str, int],
-    levels: list[float],
     public: Path | None,
-    plain_accuracy: float,
-) -> Outlook:
+    guesses: tuple[float | None, float | None, float | None],
+) -> Rehearsal:
+    from tacit.data.synthetic import PublicGuess
+    from tacit.data.table import Table
+    from tacit.studies.rehearsal import Rehearsal
+
+    positive_share, accuracy, auc = guesses
+    guess = PublicGuess(positive_share=positive_share, accuracy=accuracy, auc=auc)
+    records = None if public is None else Table.from_file(public, asked.schema)
+    return Rehearsal(study=asked, sizes=sizes, method=method, public=records, guess=guess)
+
+
+def _rehearse(rehearsal: Rehearsal, levels: list[float]) -> Outlook:
     from rich.progress import Progress
 
-    from tacit.data.table import Table
-    from tacit.studies.forecast import forecast
+    from tacit.studies.forecast import outlook_of
 
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("rehearsing", total=None)
-        return forecast(
-            asked,
-            sizes,
-            method=method,
-            epsilons=levels,
-            public=None if public is None else Table.from_file(public, asked.schema),
-            plain_accuracy=plain_accuracy,
-            on_run=lambda k, n, what: progress.update(task, completed=k, total=n, description=f"rehearsing {what}"),
+        return outlook_of(
+            rehearsal,
+            levels,
+            lambda k, n, what: progress.update(task, completed=k, total=n, description=f"rehearsing {what}"),
         )
 
 
-def _facts(asked: Study, model: Method, outlook: Outlook | None) -> dict[str, object]:
+def _solve(rehearsal: Rehearsal, term: str, half_width: float, epsilon: float | None) -> RecordsNeeded:
+    from tacit.studies.power import records_needed
+
+    with err.status("rehearsing ...") as status:
+        return records_needed(
+            rehearsal,
+            term=term,
+            half_width=half_width,
+            epsilon=epsilon,
+            on_run=lambda what: status.update(f"rehearsing with {what}"),
+        )
+
+
+def _facts(asked: Study, model: Method, outlook: Outlook | None, needed: RecordsNeeded | None) -> dict[str, object]:
     from tacit.privacy.event import to_json
     from tacit.report.plain import plain
 
@@ -118,6 +174,7 @@ def _facts(asked: Study, model: Method, outlook: Outlook | None) -> dict[str, ob
         "radius": asked.schema.radius,
         "reveals": model.headings(),
         "forecast": None if outlook is None else plain(outlook),
+        "records_needed": None if needed is None else plain(needed),
     }
 
 
@@ -135,52 +192,6 @@ def _tell(asked: Study, model: Method) -> None:
         who_saw_what_text(model.headings()),
     ]
     out.print("\n".join(lines), markup=False, soft_wrap=True)
-
-
-def show(outlook: Outlook) -> None:
-    """The forecasts as a table."""
-    from rich.table import Table as Grid
-
-    from tacit.report.number import byte_count, duration
-
-    grid = Grid(
-        title=f"Forecast of {outlook.forecasts[0].method}",
-        caption=f"Rehearsed on {outlook.rehearsed_on}. The exact fit of them reaches {outlook.exact_accuracy:.3f}, "
-        f"always answering the commonest class {outlook.majority_rate:.3f}.",
-    )
-    for column in ("epsilon", "accuracy", "lost to noise", "rounds", "bytes", "time"):
-        grid.add_column(column, justify="right")
-    for found in outlook.forecasts:
-        grid.add_row(
-            f"{found.epsilon:g}" if math.isfinite(found.epsilon) else "NOT PRIVATE",
-            f"{found.accuracy.mean:.3f} +- {found.accuracy.standard_error:.3f}",
-            f"{found.loss_of_accuracy:.3f}",
-            str(found.rounds),
-            byte_count(found.n_bytes),
-            duration(found.seconds),
-        )
-    out.print(grid)
-    for found in outlook.forecasts:
-        if not found.is_useful:
-            out.print(
-                f"At epsilon {found.epsilon:g} the model would be no better than always answering the commonest class: "
-                f"the study needs more records, fewer columns or a larger epsilon.",
-                markup=False,
-                soft_wrap=True,
-            )
-
-
-def _write(outlook: Outlook, directory: Path) -> None:
-    from tacit.report.curve import curve_plot
-    from tacit.report.plain import plain
-    from tacit.storage import write_json, write_whole
-
-    write_json(directory / "forecast.json", plain(outlook))
-    if outlook.curve():
-        lines = {"exact fit": outlook.exact_accuracy, "commonest class": outlook.majority_rate}
-        curves = {outlook.forecasts[0].method: outlook.curve()}
-        svg = curve_plot(curves, quantity="expected accuracy", lines=lines, figure_id="forecast")
-        write_whole(directory / "forecast.svg", svg)
 
 
 def _sizes(records: list[str]) -> dict[str, int]:
