@@ -1,106 +1,182 @@
-"""Do private Newton's 95 % intervals cover the parameters of a population at that rate?
+"""Do private Newton's 95 % intervals cover the truth at that rate, and the exact estimates of real records?
 
-    python benchmarks/intervals.py [--runs 1000] [--features 5 15 30] [--epsilons 0.3 1 3] [--laws uniform] [--out F]
+    python benchmarks/intervals.py [--cells 'narrow-*' ...] [--real] [--runs 300] [--real-runs 20] [--out docs]
 
-Each run draws coefficients, 20,000 records and their labels from a logistic model, gives the records to three parties,
-fits with the defaults, and looks which of the true coefficients lie in their intervals. Rows are uniform on a cube, or
-sparse: feature j is 1 with a chance between 5 and 50 %. A line for each cell: how many intervals cover, the least of
-any coefficient, and the standard deviation of (estimate - truth) / standard error, which is 1 if that is right.
+A cell is a law of the rows, numbers of records and features, and an epsilon: narrow-1/3000/6/0.3. Or it is a real data
+set and an epsilon: real/adult/1. Each run is a federation of three parties in this process. Data are drawn from seeds;
+the noise is not, so a repeated run differs. Finished cells are kept in intervals.json in the output folder and are not
+measured again; intervals.md beside it is written from that file. What laws and columns mean stands on that page.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import json
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from itertools import product
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.special import expit
+import numpy.typing as npt
+from interval.figures import drawn_figures, numbers_told, real_figures
+from interval.laws import Cell, cells, draw
+from interval.page import drawn_lines, page, real_lines
+from interval.real import RealCell, real_cells, real_data
 from threadpoolctl import threadpool_limits
 
-from tacit import Federation, PrivateNewton, Schema, Table
+from tacit import Federation, PrivateNewton, Table
+from tacit.errors import DataError, TacitError
+from tacit.report.row import INTERCEPT
+from tacit.storage import write_whole
 
-N_RECORDS, N_PARTIES = 20_000, 3
-HEAD = """# Intervals that count the privacy noise
+Floats = npt.NDArray[np.float64]
 
-Written by `python benchmarks/intervals.py --out docs/intervals.md`. Each run draws coefficients, 20,000 records and
-their labels from a logistic model, gives the records to three parties, fits `PrivateNewton` with its defaults, and
-looks which of the true coefficients lie in their 95 % intervals. Rows are uniform on a cube, or sparse: feature j is 1
-with a chance between 5 and 50 %. The spread is the standard deviation of (estimate - truth) / standard error, 1 if that
-is right.
-
-"""
+N_PARTIES = 3
 
 
 @dataclass(frozen=True)
-class Cell:
-    law: str
-    n_features: int
-    epsilon: float
+class Run:
+    """What one run told (4, k) and the truth (k,), or why it failed."""
+
+    told: Floats | None
+    truth: Floats
+    cpu_seconds: float
+    error: str = ""
 
 
-def rows(cell: Cell, chance: np.random.Generator) -> np.ndarray:
-    size = (N_RECORDS, cell.n_features)
-    if cell.law == "uniform":
-        return chance.uniform(-1, 1, size=size)
-    return (chance.random(size) < np.linspace(0.05, 0.5, cell.n_features)).astype(float)
+def drawn_run(cell: Cell, seed: int) -> Run:
+    """One run on drawn records."""
+    drawn = draw(cell, seed)
+    tables = {
+        str(i): Table.from_arrays(drawn.X[i::N_PARTIES], drawn.y[i::N_PARTIES], drawn.schema) for i in range(N_PARTIES)
+    }
+    return _run(tables, cell.epsilon, (*drawn.schema.column_names, INTERCEPT), drawn.truth)
 
 
-def run(cell: Cell, seed: int) -> np.ndarray | None:
-    """(estimate - truth) / standard error of every coefficient; None if no interval was given."""
-    chance = np.random.default_rng([seed, cell.n_features, int(10 * cell.epsilon)])
-    d = cell.n_features
-    truth = np.append(-0.7, chance.normal(size=d) * 2 / math.sqrt(d))
-    X = rows(cell, chance)
-    y = (chance.random(N_RECORDS) < expit(truth[0] + X @ truth[1:])).astype(int)
-    schema = Schema.of_arrays(d, [0, 1], norm_bound=math.sqrt(d))
-    parties = {str(i): Table.from_arrays(X[i::N_PARTIES], y[i::N_PARTIES], schema) for i in range(N_PARTIES)}
-    with threadpool_limits(1):
-        model = PrivateNewton(epsilon=cell.epsilon).fit(Federation.from_tables(parties))
-    told = model.facts_.coefficients
-    if any(row.standard_error is None or row.odds_low is None or row.odds_high is None for row in told):
-        return None
-    middle = np.array([(math.log(row.odds_low) + math.log(row.odds_high)) / 2 for row in told])  # type: ignore[arg-type]
-    return (middle - truth) / np.array([row.standard_error for row in told])
+def real_run(cell: RealCell, seed: int) -> Run:
+    """One run on real records."""
+    real = real_data(cell.data_set)
+    return _run(real.parties(N_PARTIES, seed), cell.epsilon, real.exact.names, real.exact.estimate)
 
 
-def measure(cell: Cell, runs: int, pool: ProcessPoolExecutor) -> str:
-    found = list(pool.map(run, [cell] * runs, range(runs)))
-    given = np.array([one for one in found if one is not None])
-    covered = np.abs(given) <= 1.959964
-    least = covered.mean(axis=0).min()
-    return (
-        f"| {cell.law} | {cell.n_features} | {cell.epsilon:g} | {covered.mean():.3f} | {least:.3f} | {given.std():.2f} "
-        f"| {len(given)} |"
-    )
+def _run(tables: dict[str, Table], epsilon: float, names: Sequence[str], truth: Floats) -> Run:
+    started = time.process_time()
+    try:
+        model = PrivateNewton(epsilon=epsilon).fit(Federation.from_tables(tables))
+        told = numbers_told(model.facts_.coefficients, names)
+    except Exception as error:  # one run that fails is counted and told, and does not cost the cell
+        return Run(None, truth, time.process_time() - started, f"{type(error).__name__}: {error}")
+    return Run(told, truth, time.process_time() - started)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def measured(
+    pool: ProcessPoolExecutor, one: Callable[[Any, int], Run], cell: Cell | RealCell, runs: int
+) -> Iterator[Run]:
+    """The runs of a cell as they finish; every tenth part of them is told."""
+    jobs = [pool.submit(one, cell, seed) for seed in range(runs)]
+    for count, job in enumerate(as_completed(jobs), start=1):
+        yield job.result()
+        if count % max(1, runs // 10) == 0:
+            print(f"  {cell.name}: {count} of {runs} runs", file=sys.stderr, flush=True)
+
+
+def drawn_cell(pool: ProcessPoolExecutor, cell: Cell, runs: int) -> dict[str, Any]:
+    """The figures of a cell with a known truth."""
+    found = list(measured(pool, drawn_run, cell, runs))
+    told, truth = _stacked(found)
+    names = [*(f"x{j}" for j in range(cell.n_features)), INTERCEPT]
+    return drawn_figures(told, truth, names) | _counts(found)
+
+
+def real_cell(pool: ProcessPoolExecutor, cell: RealCell, runs: int) -> dict[str, Any]:
+    """The figures of a cell of real records."""
+    real = real_data(cell.data_set)
+    found = list(measured(pool, real_run, cell, runs))
+    figures = real_figures(_stacked(found)[0], real.exact.estimate, real.exact.standard_error, real.exact.names)
+    return figures | _counts(found) | {"n_records": len(real.y), "n_coefficients": real.schema.n_columns + 1}
+
+
+def _stacked(found: Sequence[Run]) -> tuple[Floats, Floats]:
+    """What the runs that did not fail told, and the truth of each."""
+    done = [(run.told, run.truth) for run in found if run.told is not None]
+    if not done:
+        raise DataError(f"all {len(found)} runs failed; the first with {found[0].error}")
+    return np.array([told for told, _ in done]), np.array([truth for _, truth in done])
+
+
+def _counts(found: Sequence[Run]) -> dict[str, Any]:
+    errors = sorted({run.error for run in found if run.error})
+    return {
+        "runs": sum(not run.error for run in found),
+        "failed": sum(bool(run.error) for run in found),
+        "errors": errors[:3],
+        "cpu_seconds": round(float(np.median([run.cpu_seconds for run in found])), 3),
+    }
+
+
+def measure(pool: ProcessPoolExecutor, cell: Cell | RealCell, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The figures of either kind of cell."""
+    if isinstance(cell, Cell):
+        return drawn_cell(pool, cell, arguments.runs)
+    return real_cell(pool, cell, arguments.real_runs)
+
+
+def line(cell: Cell | RealCell, found: dict[str, Any]) -> str:
+    """The line of a cell in its table."""
+    results = {cell.name: found}
+    return (drawn_lines(results, [cell]) if isinstance(cell, Cell) else real_lines(results, [cell]))[0]
+
+
+def wanted_cells(arguments: argparse.Namespace, results: dict[str, Any]) -> list[Cell | RealCell]:
+    """The cells that were asked for and are not measured yet with as many runs."""
+    everything: list[Cell | RealCell] = [*([] if arguments.real else cells()), *real_cells()]
+    asked = [cell for cell in everything if any(fnmatchcase(cell.name, pattern) for pattern in arguments.cells)]
+    if arguments.again:
+        return asked
+    return [cell for cell in asked if not _is_done(cell, results.get(cell.name), arguments)]
+
+
+def _is_done(cell: Cell | RealCell, found: dict[str, Any] | None, arguments: argparse.Namespace) -> bool:
+    least = arguments.runs if isinstance(cell, Cell) else arguments.real_runs
+    return found is not None and found["runs"] + found["failed"] >= least
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--features", type=int, nargs="+", default=[5, 15, 30])
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.3, 1.0, 3.0])
-    parser.add_argument("--laws", nargs="+", choices=["uniform", "one-hot"], default=["uniform", "one-hot"])
+    parser.add_argument("--cells", nargs="+", default=["*"], help="names of cells, * and ? stand for anything")
+    parser.add_argument("--real", action="store_true", help="the real data sets alone")
+    parser.add_argument("--runs", type=int, default=300, help="of a cell with a known truth")
+    parser.add_argument("--real-runs", type=int, default=20, help="of a cell of real records")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, help="also write a page with the table to this file")
-    chosen = parser.parse_args(arguments)
-    lines = [
-        "| rows | features | epsilon | covered | least of a coefficient | spread | runs |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    print("\n".join(lines), flush=True)
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        for law, d, epsilon in product(chosen.laws, chosen.features, chosen.epsilons):
-            lines.append(measure(Cell(law, d, epsilon), chosen.runs, pool))
-            print(lines[-1], flush=True)
-    if chosen.out is not None:
-        chosen.out.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+    parser.add_argument("--out", type=Path, default=Path("docs"), help="the folder of intervals.json and intervals.md")
+    parser.add_argument("--again", action="store_true", help="measure again what was measured before")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    chosen = _arguments(arguments)
+    kept = chosen.out / "intervals.json"
+    results: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    todo = wanted_cells(chosen, results)
+    with ProcessPoolExecutor(chosen.workers, initializer=threadpool_limits, initargs=(1,)) as pool:
+        for count, cell in enumerate(todo, start=1):
+            try:
+                results[cell.name] = measure(pool, cell, chosen)
+            except TacitError as error:
+                print(f"skipped {cell.name}: {error}", file=sys.stderr, flush=True)
+                continue
+            lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(results[name])}" for name in sorted(results))
+            write_whole(kept, "{\n" + lines + "\n}\n")
+            write_whole(chosen.out / "intervals.md", page(results))
+            print(f"[{count}/{len(todo)}] {line(cell, results[cell.name])}", flush=True)
+    write_whole(chosen.out / "intervals.md", page(results))
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

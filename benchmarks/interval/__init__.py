@@ -1,0 +1,1 @@
+"""What `benchmarks/intervals.py` draws, how it counts, and the page that comes of it."""
