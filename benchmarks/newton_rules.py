@@ -1,6 +1,6 @@
 """How the public rules of private Newton were chosen: each number in them, moved up and down, on four public data sets.
 
-python benchmarks/newton_rules.py [--runs 2] [--epsilons 0.1 1 10] [--sets bank_marketing ...] [--variants l2 ...]
+python benchmarks/newton_rules.py [--runs 2] [--epsilons 0.1 1 10] [--sets bank_marketing ...] [--variants spread ...]
 
 Every data set is cut at random: 80 % go to five parties of unequal size, the rest is held out. The table has, for each
 variant, the loss on the latter, averaged over sets and runs, where 1 is the loss of the class frequencies and 0 that of
@@ -24,6 +24,7 @@ from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit import datasets as public
 from tacit.methods.newton import rule as newton_rule
 from tacit.methods.newton import shape as newton_shape
+from tacit.methods.newton import shrinkage as newton_shrinkage
 from tacit.methods.newton import solver as newton_solve
 from tacit.methods.newton.method import PrivateNewton
 
@@ -39,9 +40,8 @@ VARIANTS: dict[str, dict[str, object]] = {
     "squares 0.3": {"_SQUARES": 0.3},
     "moments 0.35": {"_MOMENTS": 0.35},
     "moments 0.65": {"_MOMENTS": 0.65},
-    "l2 / 2": {"_L2": 2.0},
-    "l2 x 2": {"_L2": 8.0},
-    "l2 power 0.5": {"_L2": 9.0, "_L2_POWER": 0.5},
+    "spread 0.5": {"_SPREADS": np.geomspace(1e-3, 0.5, 60)},
+    "spread 5": {"_SPREADS": np.geomspace(1e-3, 5.0, 60)},
     "constant 0.15": {"_LEAST_CONSTANT": 0.15},
     "constant 0.6": {"_LEAST_CONSTANT": 0.6},
     "rounds 3": {"_ROUNDS": (3, 3)},
@@ -68,7 +68,9 @@ def in_place(numbers: dict[str, object]) -> Iterator[None]:
     """The rules with these numbers in them."""
     with ExitStack() as stack:
         for name, value in numbers.items():
-            module = next(one for one in (newton_rule, newton_shape, newton_solve) if hasattr(one, name))
+            module = next(
+                one for one in (newton_rule, newton_shape, newton_shrinkage, newton_solve) if hasattr(one, name)
+            )
             stack.enter_context(patch.object(module, name, value))
         yield
 

@@ -108,11 +108,13 @@ def records_needed(
 def solve_for_size(tried: Mapping[int, float], half_width: float) -> int | None:
     """The n at which half_width^2 = a / n + b / n^2, with a, b >= 0 that fit what was tried; None if nothing was found.
 
-    Each equation is divided by what was found, so that all count by their relative error.
+    The two sizes count whose intervals are most like the one that is wanted: where a direction is hardly known widths
+    fall faster than that. Each equation is divided by what was found, so that both count by their relative error.
     """
     found = {n: width for n, width in tried.items() if math.isfinite(width) and width > 0}
     if not found:
         return None
+    found = dict(sorted(found.items(), key=lambda one: abs(math.log(one[1] / half_width)))[:2])
     sizes, squares = np.array(list(found), dtype=float), np.array([width**2 for width in found.values()])
     unit = sizes.max()
     design = np.column_stack([unit / sizes, (unit / sizes) ** 2]) / squares[:, None]

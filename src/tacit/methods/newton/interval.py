@@ -1,16 +1,38 @@
-"""Intervals of private Newton: where the unpenalised equation has its solution, and how far chance and noise move it.
+"""Intervals of private Newton: which values of a coefficient agree with what was opened.
 
-The penalty draws a model towards its start, so intervals are about the solution without one. Its equation is the mean
-of the rounds' expansions S_k + H_k (w - w_k) = t, weighted as in `solver`, with two changes that trade variance,
-which an interval shows, for bias, which it would not: M is taken as it was opened, noise and all, but for eigenvalues
-that its noise has all but drowned, which are raised; and the normal population gives H_k in full,
+The model for prediction is drawn towards its start, so its coefficients are no estimates. The table shows the free
+solution of the same equation, and everything in a row comes from one test.
 
-    H = n (E sigma' (m m' + Cov) + E sigma'' (m a' + a m') + E sigma''' a a'),   a = Cov w     (two classes)
+1. *Equation.* At the population's parameter w* the sums agree: t = S(w*) + e. S is what the rounds say, moved from
+   where they were asked by a normal population: S(w) = sum_k share_k (S_k + S'(w) - S'(w_k)), S' of `population`.
+2. *Noise.* e has the covariance V(w) = Sigma + v I + (what the noise E of M does on the way) + (a curvature that is
+   off). Sigma = H is the sampling error; v is the variance of t's noise and of the rounds', averaged. All rounds move
+   with the same M, so its noise enters as K E d, d = w - sum share_k K_k w_k / K: how far w is from where we asked. For
+   a combination p of the equations its variance is s_M^2 / 2 (||K d||^2 ||p||^2 + (p.K d)^2). A curvature that is off
+   by c adds c^2 (d'H d / k) p'H p.
+3. *M as it is.* Noise spreads the eigenvalues of M. On average it moves the i-th by s_M^2 / 2 sum_j 1 / (l_i - l_j)
+   (second-order perturbation). That is taken back, and values that change places are averaged (Stein). None is raised:
+   a direction that noise drowns keeps a curvature that may as well be 0.
+4. *Assumption.* No column moves log odds by much more than 40 from one of its bounds to the other: coefficients of
+   encoded columns have the law N(0, 20^2) beforehand, an intercept N(0, 40^2). Without it a drowned direction could be
+   as long as it likes, and take every other coefficient with it. The estimate is where the posterior is largest, and D
+   its covariance there.
+5. *Test.* For each coefficient b = a.w, w moves from the estimate along D a, the direction that fits worst to it. At
+   distance x, with p the weights of the equations in b,
 
-by Stein's lemma, but no equation of its own, unless there is no other. For more classes H = K (x) M.
+       Q(x) = x^2 (I C / c(x) + what is assumed),   C = p'V p,   c(x) = p'V(w(x)) p,
 
-The noise of the equation has the variance of t's and of the average, and what the noise of M does on the way from w_k.
-At the parameter of the population the gradient S - t has the covariance sum sigma' u u', which is H as taken here.
+   I the information of the equations. So the noise of M, which grows with the way, is counted where the coefficient is
+   said to be. With one direction and no assumption this is Fieller's interval for a ratio. With several it is the
+   profile of a test that keeps its level though some directions are hardly known (Guggenberger, Kleibergen, Mavroeidis
+   and Chen 2012, for a noise of product form, which this one has but for E being symmetric).
+6. *Told.* The interval is where Q <= z^2. z is the root of Q at 0, so that p < 0.05 says that 0 is outside. The
+   standard error is the interval's width over 2 z. Where it is more than a quarter of what was assumed beforehand,
+   little was learned: the coefficient is *not identified* at this epsilon.
+
+What this rests on. Steps 1 to 3 are approximations: `benchmarks/intervals.py` measures how often intervals hold, on
+laws and data sets that they were not made for. Where effects are very strong a normal population bends more than rows
+within bounds do, and intervals are too wide.
 """
 
 from __future__ import annotations
@@ -20,116 +42,277 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import ndtr, ndtri
 
 from tacit.data.schema import Schema
-from tacit.methods.newton.solver import NODES, WEIGHTS, Equation, Solved
+from tacit.methods.newton.population import Population
+from tacit.methods.newton.solver import CURVED, Equation, Solved, raised
 from tacit.models.inference import Inference
-from tacit.models.noisy_inference import noisy_covariance, noisy_inference
 
 Floats = npt.NDArray[np.float64]
 
 MOST_PARAMETERS = 2000
 """For which a covariance is worked out."""
-_CLEAR = 0.7  # of the spread of the noise's eigenvalues, s_M sqrt(2 k): smaller ones are raised
-_ITERATIONS = 10
-_LONGEST_WAY = 1e12  # squared, between two models: beyond it there is no unpenalised solution
+_ASSUMED = 20.0  # standard deviation of a coefficient over a column in [-1, 1]; twice that of an intercept
+_UNKNOWN = 0.25  # of what is assumed: a larger standard error says that little was learned
+_STEPS = 15  # of Newton's method
+_STRIDES, _HALVINGS = 60, 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Term:
-    """One expansion: right - H model has this variance a coordinate, and more on the way from `model`."""
+class _Told:
+    """The equation t = S(w) in a basis of the models, and the law of its noise."""
 
-    model: Floats
-    H: Floats
-    right: Floats
-    variance: float
-    steepness: float  # how much of the way meets the noise of M
+    basis: Floats  # (n_scores k, m)
+    population: Population
+    t: Floats  # less what the rounds say beyond the population
+    sampling: Floats  # Sigma, at the model for prediction
+    noise_variance: float  # v
+    K: Floats  # (n_scores, n_scores)
+    centre: Floats  # in the basis: where the noise of M has no lever
+    M_noise: float
+    law: Floats  # (k n_scores, m): a model in units of what is assumed of it
+
+    def model(self, w: Floats) -> Floats:
+        return (self.basis @ w).reshape(len(self.K), -1)
+
+    def curvature(self, w: Floats) -> Floats:
+        at = self.population.steepness(self.model(w))
+        full = np.kron(at.K, self.population.M) + (at.G if len(at.K) == 1 else 0.0)
+        H: Floats = self.basis.T @ full @ self.basis
+        return H
+
+    def residual(self, w: Floats) -> Floats:
+        r: Floats = self.basis.T @ (self.t - self.population.response(self.model(w))[0]).ravel()
+        return r
+
+    def spread(self, w: Floats) -> float:
+        """The variance of a model's scores."""
+        return max(0.0, float(np.trace(self.population.scores(self.model(w))[2])))
+
+    def between(self, predicted: Floats, w: Floats, D: Floats) -> Floats:
+        """A model on the way from `predicted` to w that spreads scores as far as w does, but for noise D in it."""
+        scores = self.population.M / self.population.n_records - np.outer(self.population.mean, self.population.mean)
+        full = self.basis.T @ np.kron(np.eye(len(self.K)), scores) @ self.basis
+        wanted = self.spread(w) - max(0.0, float(np.sum(full * D)))
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS // 2):
+            share = (low + high) / 2
+            is_far = self.spread(predicted + share * (w - predicted)) > wanted
+            low, high = (low, share) if is_far else (share, high)
+        return predicted + low * (w - predicted)
+
+    def of_moments(self, P: Floats, one: Floats, other: Floats) -> Floats:
+        """The covariance of p.K E one and p.K E other, and of a curvature that is off, for each row p of P."""
+        scores, size = len(self.K), P.shape[1]
+        shape = (len(P), scores, -1)
+        full = (P @ self.basis.T).reshape(shape)
+        first, second = (np.einsum("cd,qdk->qck", self.K, (way @ self.basis.T).reshape(shape)) for way in (one, other))
+        both = np.einsum("qck,qdk,qcl,qdl->q", first, second, full, full, optimize=True)
+        both += np.einsum("qck,qck->q", first, full) * np.einsum("qck,qck->q", second, full)
+        away = np.einsum("qi,ij,qj->q", one, self.sampling, other) / size
+        told: Floats = self.M_noise**2 / 2 * both + CURVED**2 * away * _square(P, self.sampling)
+        return told
 
 
-def interval(equation: Equation, solved: Solved, schema: Schema, n_records: int) -> Inference | None:
-    """Intervals in original units, of a fit to so many records; None if it has too many parameters or no solution."""
+@dataclass(frozen=True, kw_only=True)
+class _Estimate:
+    """Where the posterior is largest, its covariance there, and the weights H V^-1 of the equations."""
+
+    w: Floats
+    D: Floats
+    weights: Floats
+    V: Floats
+
+
+def interval(
+    equation: Equation, solved: Solved, schema: Schema, n_records: int, confidence: float = 0.95
+) -> Inference | None:
+    """Intervals in original units, of a fit to so many records; None if it has too many parameters."""
     plan = equation.plan
     if plan.n_scores * plan.width > MOST_PARAMETERS:
         return None
-    basis = np.kron(np.eye(plan.n_scores), equation.basis)
-    found = _free_solution(equation, solved, basis)
-    if found is None:
-        return None
-    model, H, variance = found
+    told = _told(equation, solved, schema)
+    found = _estimate(told, told.basis.T @ solved.model.ravel())
     units = schema.original_units().copy()
     units[:, -1] *= plan.cohort.constant
-    shaped = np.kron(np.eye(plan.n_scores), units @ equation.B / equation.rho) @ basis
-    return noisy_inference(model, noisy_covariance(H, variance), shaped, n_records=n_records)
+    a = np.kron(np.eye(plan.n_scores), units @ equation.B / equation.rho) @ told.basis
+    line = _Line.of(told, found, a, told.basis.T @ solved.model.ravel())
+    z = float(ndtri(0.5 + confidence / 2))
+    estimate = a @ found.w
+    low, high = estimate - line.reach(z, -1.0), estimate + line.reach(z, 1.0)
+    error = (high - low) / (2 * z)
+    beforehand = np.sqrt(_square(a, np.linalg.pinv(told.law.T @ told.law)))
+    known = error < _UNKNOWN * beforehand
+    score = np.where(known, np.sign(estimate) * np.sqrt(line.misfit(-estimate)), 0.0)
+    return Inference(
+        estimate=np.where(known, estimate, 0.0),
+        standard_error=np.where(known, error, np.inf),
+        z=score,
+        p=2 * ndtr(-np.abs(score)),
+        low=np.where(known, low, -np.inf),
+        high=np.where(known, high, np.inf),
+        covariance=a @ found.D @ a.T,
+        confidence=confidence,
+        log_likelihood=math.nan,
+        aic=math.nan,
+        n_records=n_records,
+    )
 
 
-def _free_solution(equation: Equation, solved: Solved, basis: Floats) -> tuple[Floats, Floats, float] | None:
-    """The unpenalised solution, the curvature there and the variance of its noise; None if noise leaves no solution."""
-    M, M_noise = _second_moments(equation), equation.M_noise
-    terms = _terms(equation, solved, M, basis)
-    model = basis.T @ solved.model.ravel()
-    for _ in range(_ITERATIONS):
-        ways = [float(np.sum((model - term.model) ** 2)) for term in terms]
-        if not max(ways) < _LONGEST_WAY:
-            return None
-        variances = [
-            term.variance + (term.steepness * M_noise) ** 2 / 2 * way / equation.plan.n_scores
-            for term, way in zip(terms, ways, strict=True)
-        ]
-        total = 1 / sum(1 / variance for variance in variances)
-        shares = [total / variance for variance in variances]
-        H = np.sum([share * term.H for share, term in zip(shares, terms, strict=True)], axis=0)
-        right = np.sum([share * term.right for share, term in zip(shares, terms, strict=True)], axis=0)
-        model = np.linalg.lstsq(H, right, rcond=1e-10)[0]
-    return model, H, total + equation.t_noise**2
+def _told(equation: Equation, solved: Solved, schema: Schema) -> _Told:
+    """Steps 1 to 4."""
+    plan, model = equation.plan, solved.model
+    n_scores = plan.n_scores
+    M = unspread(equation.opened, equation.M_noise)
+    population = equation.population_of(M)
+    across = np.eye(1) if n_scores == 1 else np.linalg.svd(np.ones((1, n_scores)))[2][1:].T  # scores that sum to 0
+    basis = np.kron(across, equation.basis)
+    rounds = equation.observations
+    variances = np.array([equation.variance_of(one, model) for one in rounds])
+    shares = 1 / variances / np.sum(1 / variances) if rounds else variances
+    t, K = equation.t.copy(), np.zeros((n_scores, n_scores))
+    pull, variance = np.zeros_like(model), equation.t_noise**2
+    for share, one in zip(shares, rounds, strict=True):
+        t -= share * (one.response - population.response(one.model)[0])
+        K += share * one.steepness.K
+        pull += share * one.steepness.K @ one.model
+        variance += share**2 * one.noise_std**2
+    if not rounds:
+        K = population.steepness(model).K
+        variance += equation.unasked_variance(model)
+    at = equation.population.steepness(model)
+    full = np.kron(at.K, raised(equation.opened, equation.M_noise)) + (at.G if n_scores == 1 else 0.0)
+    scale = np.append(_column_reach(schema), plan.cohort.constant / 2) / _ASSUMED
+    return _Told(
+        basis=basis,
+        population=population,
+        t=t,
+        sampling=_positive(basis.T @ full @ basis),
+        noise_variance=variance,
+        K=K,
+        centre=basis.T @ np.linalg.lstsq(K, pull, rcond=1e-9)[0].ravel(),
+        M_noise=equation.M_noise,
+        law=np.asarray(np.kron(np.eye(n_scores), (equation.B * scale).T / equation.rho) @ basis, dtype=np.float64),
+    )
 
 
-def _second_moments(equation: Equation) -> Floats:
-    """M as opened, with no eigenvalue too small for its noise."""
-    values, vectors = np.linalg.eigh(equation.opened)
-    least = _CLEAR * equation.M_noise * math.sqrt(2 * len(values))
-    raised: Floats = (vectors * np.maximum(values, least)) @ vectors.T
-    return raised
+def _estimate(told: _Told, predicted: Floats) -> _Estimate:
+    """Newton's method to where the posterior is largest; curvature and V follow on the way.
+
+    Curvature falls as scores spread. The model for prediction spreads them less than the truth does, and the estimate
+    further, by the noise in it. So curvature is taken between the two, where they spread as far as without that noise.
+    """
+    steep = float(np.linalg.eigvalsh(told.K)[-1]) ** 2 * told.M_noise**2 / 2 / len(told.K)
+    away, prior = 0.0, told.law.T @ told.law
+    at = predicted
+    for _ in range(_STEPS):
+        V = told.sampling + (told.noise_variance + steep * away) * np.eye(len(at))
+        H = told.curvature(at)
+        weights = np.linalg.solve(V, H).T
+        D = np.linalg.inv(weights @ H + prior)
+        w = at + D @ (weights @ told.residual(at) - prior @ at)
+        away = float(np.sum((w - told.centre) ** 2)) + float(np.trace(D))
+        at = 0.5 * (at + told.between(predicted, w, D))
+    return _Estimate(w=w, D=D, weights=weights, V=V)
 
 
-def _terms(equation: Equation, solved: Solved, M: Floats, basis: Floats) -> list[_Term]:
-    t = equation.t.ravel()
-    terms = []
-    for one in equation.observations:
-        H, model = _curvature(equation, M, one.model), one.model.ravel()
-        terms.append(
-            _Term(
-                model=basis.T @ model,
-                H=basis.T @ H @ basis,
-                right=basis.T @ (t + H @ model - one.response.ravel()),
-                variance=one.noise_std**2,
-                steepness=float(np.linalg.eigvalsh(one.curvature)[-1]),
-            )
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """Step 5, for each coefficient: along which line w moves, and how badly it then fits."""
+
+    told: _Told
+    along: Floats  # (q, m): moves its coefficient by 1
+    weights: Floats  # (q, m): p
+    spread: Floats  # a'D a
+    information: Floats  # I C
+    assumed: Floats
+    constant: Floats  # v ||p||^2
+    sampled: Floats  # p'Sigma p
+    of_moments: tuple[Floats, Floats, Floats]  # of the variance c(x): its value, slope and half its bend
+
+    @classmethod
+    def of(cls, told: _Told, found: _Estimate, a: Floats, predicted: Floats) -> _Line:
+        """The lines through an estimate; nuisances are taken to be where the model for prediction has them."""
+        Da = a @ found.D
+        spread = np.einsum("qi,qi->q", Da, a)
+        along, P = Da / spread[:, None], Da @ found.weights
+        assumed = np.sum((along @ told.law.T) ** 2, axis=1)
+        here = (predicted - told.centre) + (a @ (found.w - predicted))[:, None] * along
+        return cls(
+            told=told,
+            along=along,
+            weights=P,
+            spread=spread,
+            information=np.maximum(1 / spread - assumed, 0.0) * _square(P, found.V),
+            assumed=assumed,
+            constant=told.noise_variance * np.einsum("qi,qi->q", P, P),
+            sampled=_square(P, told.sampling),
+            of_moments=(
+                told.of_moments(P, here, here),
+                told.of_moments(P, here, along),
+                told.of_moments(P, along, along),
+            ),
         )
-    if not terms:
-        expected, K = equation.population(solved.model)
-        H, model = _curvature(equation, M, solved.model), solved.model.ravel()
-        steepness = float(np.linalg.eigvalsh(K)[-1])
-        terms = [
-            _Term(
-                model=basis.T @ model,
-                H=basis.T @ H @ basis,
-                right=basis.T @ (t + H @ model - expected.ravel()),
-                variance=(steepness * equation.M_noise) ** 2 / 2 * float(model @ model) / equation.plan.n_scores,
-                steepness=steepness,
-            )
-        ]
-    return terms
+
+    def misfit(self, x: Floats) -> Floats:
+        """Q at a distance for each coefficient."""
+        value, slope, bend = self.of_moments
+        noise = self.constant + self.sampled + np.maximum(value + 2 * slope * x + bend * x * x, 0.0)
+        told: Floats = x * x * (self.information / np.maximum(noise, 1e-300) + self.assumed)
+        return told
+
+    def reach(self, z: float, side: float) -> Floats:
+        """How far each coefficient can go to one side before Q exceeds z^2 for the first time."""
+        low, furthest = np.zeros_like(self.assumed), z / np.sqrt(self.assumed)
+        high = np.minimum(0.2 * z * np.sqrt(self.spread), furthest)
+        for _ in range(_STRIDES):
+            inside = (self.misfit(side * high) <= z * z) & (high < furthest)
+            if not inside.any():
+                break
+            low, high = np.where(inside, high, low), np.where(inside, np.minimum(1.25 * high, furthest), high)
+        for _ in range(_HALVINGS):
+            x = (low + high) / 2
+            inside = self.misfit(side * x) <= z * z
+            low, high = np.where(inside, x, low), np.where(inside, high, x)
+        return high
 
 
-def _curvature(equation: Equation, M: Floats, model: Floats) -> Floats:
-    """H of a normal population with these second moments, over model.ravel()."""
-    if equation.plan.cohort.n_classes > 2:
-        return np.kron(equation.population(model)[1], M)
-    n, w = equation.n_records, model[0]
-    m = M @ equation.constant_row * (equation.rho / (n * equation.plan.cohort.constant))
-    a = M @ w / n - m * (m @ w)
-    p = expit(m @ w + math.sqrt(max(float(w @ a), 0.0)) * NODES)
-    slope = p * (1 - p)
-    first, second, third = (float(WEIGHTS @ f) for f in (slope, slope * (1 - 2 * p), slope * (1 - 6 * slope)))
-    return first * M + n * (second * (np.outer(m, a) + np.outer(a, m)) + third * np.outer(a, a))
+def unspread(M: Floats, noise_std: float) -> Floats:
+    """M with eigenvalues that noise has not spread (step 3); `noise_std` is that of a diagonal entry."""
+    values, vectors = np.linalg.eigh(M)
+    apart = values[:, None] - values[None, :]
+    least = 1e-3 * noise_std + 1e-300
+    apart = np.where(np.abs(apart) < least, np.copysign(least, apart), apart)
+    np.fill_diagonal(apart, np.inf)
+    groups: list[tuple[float, int]] = []  # of values in their order: the mean, and how many
+    for value in values - noise_std**2 / 2 * np.sum(1 / apart, axis=1):
+        mean, count = float(value), 1
+        while groups and groups[-1][0] > mean:
+            before, others = groups.pop()
+            mean, count = (mean * count + before * others) / (count + others), count + others
+        groups.append((mean, count))
+    told: Floats = (vectors * np.concatenate([np.full(count, mean) for mean, count in groups])) @ vectors.T
+    return told
+
+
+def _column_reach(schema: Schema) -> Floats:
+    """The largest value that each encoded column can have."""
+    reach = []
+    for feature in schema.features:
+        largest = 1.0 if math.isfinite(feature.largest_square) else float(schema.radius or 1.0)
+        reach += [largest] * len(feature.columns(schema.coding))
+    return np.array(reach)
+
+
+def _positive(A: Floats) -> Floats:
+    """A symmetric matrix without its negative eigenvalues."""
+    values, vectors = np.linalg.eigh(A)
+    lifted: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return lifted
+
+
+def _square(rows: Floats, A: Floats) -> Floats:
+    """r'A r of each row r."""
+    squares: Floats = np.einsum("qi,ij,qj->q", rows, A, rows, optimize=True)
+    return squares

@@ -58,6 +58,7 @@ from tacit.methods.newton.interval import interval
 from tacit.methods.newton.neighbour import worst_pair
 from tacit.methods.newton.rule import NewtonOutlook, Rules, default_rules, outlook
 from tacit.methods.newton.shape import opened_shape
+from tacit.methods.newton.shrinkage import SEEN
 from tacit.methods.newton.solver import (
     MOST_EXACT_ROUNDS,
     Equation,
@@ -80,6 +81,7 @@ from tacit.methods.newton.statistic import (
 from tacit.methods.public_model import linear_model
 from tacit.methods.setting import check_l2
 from tacit.methods.start_check import Evidence, start_notices
+from tacit.models.inference import Inference
 from tacit.models.parameter import coefficients, parameter
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Event, Gaussian
@@ -92,8 +94,16 @@ Floats = npt.NDArray[np.float64]
 _LEAST_WEIGHT = 0.1  # of a record, on average, whatever the noise says
 _UP = 1 + 4e-12  # more than the accountant's own rounding
 _INTERVALS = (
-    "Standard errors and intervals count the sampling error and the noise that was added for privacy. Intervals are "
-    "about the unpenalised solution of the same noisy equation; the coefficients themselves are drawn towards the start"
+    "Intervals count the sampling error and the noise that was added for privacy. The model for prediction is drawn "
+    "towards its start, as far as noise hides what it is; the estimates are not"
+)
+_UNKNOWN = (
+    "A coefficient is not identified where noise hides how much its column varies. Narrower public bounds, more "
+    "records or a larger epsilon would show it"
+)
+_NOTHING = (
+    "At this epsilon the model cannot be told from the class frequencies alone: what was opened is as likely if no "
+    "column matters"
 )
 
 
@@ -107,7 +117,8 @@ class PrivateNewton(Method):
         delta: its probability of failing; None takes 1/n^2, n the number of all records, but no more than 1e-6. Where
             records are added or removed n is not public, and None is 1e-6.
         rounds: how many models the parties are asked about after squares and moments; None takes a public rule.
-        l2: regularisation of the sum over all records, towards the start; None takes a public rule (`default_l2`).
+        l2: regularisation of the sum over all records, towards the start; None draws the model there as far as what was
+            opened says (`shrinkage`).
         start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept).
         colluders: how many parties t may pool what they know; needs t + 2 parties, so that two honest ones are left.
             None means 1; with two parties each then adds all the noise itself.
@@ -246,19 +257,22 @@ class PrivateNewton(Method):
         if is_exact:
             l2 = 1.0 if self.l2 is None else float(self.l2)
             model = exact_solution(lambda model: self._ask(channel, equation, model)[0], equation, l2)
-            inference, notices = None, tuple[str, ...]()
+            inference, notices, verdict = None, tuple[str, ...](), None
         else:
             solved = self._descend(channel, equation)
             model = solved.model
             inference = interval(equation, solved, channel.schema, round(n_records))
-            notices = self._notices(channel, equation, inference is not None)
+            notices = self._notices(channel, equation, inference)
+            verdict = _NOTHING if solved.evidence is not None and solved.evidence < SEEN else None
         theta = model @ B / equation.rho
         coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
-        return Learned(coef=coef, intercept=intercept, inference=inference, notices=notices)
+        return Learned(coef=coef, intercept=intercept, inference=inference, notices=notices, verdict=verdict)
 
-    def _notices(self, channel: Channel, equation: Equation, has_intervals: bool) -> tuple[str, ...]:
+    def _notices(self, channel: Channel, equation: Equation, inference: Inference | None) -> tuple[str, ...]:
         plan = equation.plan
-        notices = [_INTERVALS] if has_intervals else []
+        notices = [_INTERVALS] if inference is not None else []
+        if inference is not None and not np.isfinite(inference.standard_error).all():
+            notices.append(_UNKNOWN)
         hope = self.outlook(channel.schema, max(1, round(equation.n_records)), channel.n_parties)
         if hope.is_hopeless:
             notices.append(

@@ -1,27 +1,29 @@
 """The coordinator's side of private Newton: from opened sums to a model. All of it is post-processing.
 
-Wanted is the zero of S(W) - t + l2 (W - start) P, S(W) the sum of responses u (prediction - 1/C). Opened are t, the
-second moments M of the rows u, and S at a few models, each with known noise. A row counts as u = a g, but its scores
-are those of g; so models are over a typical u: W has the scores W u / (a rho), rho = sum a / sum a^2, which is W u for
-a typical row, and is the model W / rho over g and W B / rho over z. P is what an l2 on the features is for W.
+Wanted is the zero of S(W) - t, S(W) the sum of responses u (prediction - 1/C), drawn towards a start where noise
+hides it. Opened are t, the second moments M of the rows u, and S at a few models, each with known noise. A row counts
+as u = a g, but its scores are those of g. We express a model as W, scaled so that a typical row scores W.u. With rho =
+sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
 
 1. *Curvature.* Eigenvalues of M are raised to 0.8 s_M sqrt(k), s_M the noise of an entry on its diagonal. (Before the
-   shaping, off the diagonal and beside its largest eigenvector, A is mostly noise, of known size: that part is shrunk
+   shaping, off the diagonal and beside its largest eigenvector, A is mostly noise, of known size. That part is shrunk
    by the share of its energy that is not noise, Wiener's rule: `denoised`.)
-2. *Response of a normal population.* If rows are normal with these moments, S(W) = n (E p - 1/C) m' + n K W Cov by
-   Stein's lemma, m their mean, K = E (Diag p - p p') the mean curvature of a record's loss, a C x C matrix (one number,
-   E sigma', for two classes). Nothing else is opened for it. All rows have the same constant, q.g = c, so that M tells
-   both sum a^2 = q'M q / c^2 and the mean, M q = c sum a u.
-3. *All rounds at once.* S(W) = S_k + K_k (W - W_k) M is an estimate of S(W) for every round k; the normal population is
+2. *A normal population* with these moments says how S bends (`population`), and what S is before anything was asked.
+3. *All rounds at once.* S(W) = S_k + H_k (W - W_k) is an estimate of S(W) for every round k; the normal population is
    one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of M does on
-   the way from W_k to W, and what a curvature that is 30 % off does there: s_k^2 + ||K_k (W - W_k)||^2 s_M^2 / 2 + 0.09
-   ||K_k (W - W_k) M||^2 / size, a coordinate. So rounds near the solution count most, rounds equally near are averaged,
-   and with little noise the last ones decide. The normal population's way starts at 0. How far it is off is seen in the
-   rounds: the mean square of S_k - S(W_k), averaged over rounds, beyond four times what their noise explains; 1 % at
-   least. Rows with many duplicates or long tails respond otherwise, and it then soon counts for nothing.
-4. *Solution.* The weighted equation is linear in W. Its eigenvectors on the side of the classes split it into one
-   system of size k for each. The penalty is that of `default_l2`; the intercept has none. No model is asked about whose
-   scores would spread by more than 12 in a normal population: nothing could be learned from its answers.
+   the way from W_k to W, and what a curvature that is 30 % off does there. So rounds near the solution count most,
+   rounds equally near are averaged, and with little noise the last ones decide.
+4. *The normal population's* variance counts the noise of M on its way from 0, and that of the mean, which is read from
+   M as well: its response contains n (E p - 1/C) m. How far it is off is seen in the rounds: the mean square of S_k -
+   S(W_k), averaged over rounds, beyond four times what their noise explains; 1 % at least. Rows with many duplicates or
+   long tails respond otherwise, and it then soon counts for nothing.
+5. *Solution.* The weighted equation is linear in W. Its eigenvectors on the side of the classes split it into one
+   system of size k for each. `shrinkage` says how far each is drawn towards the start; an l2 that was asked for takes
+   its place. No model is asked about whose scores would spread by more than 12 in a normal population: nothing could
+   be learned from its answers.
+6. *Intercept.* Where one class is rare, noise may say that it has fewer records than none. Of two classes the intercept
+   is moved so that the mean chance is no longer what was seen, with normal noise, but what that leaves likely of all
+   chances between 0 and 1: the mean of the truncated normal law. Away from 0 and 1 that is the same.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, ndtri, roots_hermitenorm, softmax
+from scipy.special import ndtr
 
+from tacit.bisection import bisect
 from tacit.errors import NotConverged
-from tacit.methods.newton.rule import default_l2
+from tacit.methods.newton.population import Population, Steepness
+from tacit.methods.newton.shrinkage import shrunken
 from tacit.methods.newton.statistic import Plan
 
 Floats = npt.NDArray[np.float64]
@@ -44,13 +48,10 @@ Floats = npt.NDArray[np.float64]
 _FLOOR = 0.8
 _MISFIT = 0.01  # of a normal population's responses: how far records respond otherwise at least
 _CONTRADICTED = 4.0  # times the variance that noise explains: rounds that differ by more say that it is off
-_CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
+CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
 _WIDEST = 12.0  # of the scores of a normal population
 MOST_EXACT_ROUNDS = 1000  # without noise
 _EXACT = 1e-11
-NODES, WEIGHTS = roots_hermitenorm(41)
-WEIGHTS = WEIGHTS / WEIGHTS.sum()
-_POINTS = 256  # of the low-discrepancy sequence that stands for a normal population's scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +61,17 @@ class Observation:
     model: Floats  # (n_scores, k)
     response: Floats
     noise_std: float
-    curvature: Floats  # (n_scores, n_scores): the mean curvature of a record
+    steepness: Steepness
     surprise: Floats  # the response beyond that of a normal population
     surprise_variance: float  # a coordinate, of the noise of M in it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solved:
-    """A model with what is needed to say how sure it is."""
+    """A model, and how much likelier it is than its start: twice the log (`shrinkage.SEEN`); None with an l2."""
 
     model: Floats  # (n_scores, k)
-    noise_variance: float  # of the equation, a coordinate
-    curvature: Floats  # K
-    l2: float
+    evidence: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -113,74 +112,105 @@ class Equation:
         columns: Floats = np.linalg.svd(self.B[:, -1:])[0][:, 1:]
         return columns
 
-    @property
-    def mean(self) -> Floats:
-        """m: the mean row."""
-        row: Floats = self.M @ self.constant_row * (self.rho / (self.n_records * self.plan.cohort.constant))
-        return row
+    def population_of(self, M: Floats) -> Population:
+        """A normal population with these second moments of rows u; its mean row is in them."""
+        mean = M @ self.constant_row * (self.rho / (self.n_records * self.plan.cohort.constant))
+        return Population(M, mean, self.n_records, self.plan.cohort.n_classes)
 
-    def population(self, model: Floats) -> tuple[Floats, Floats]:
-        """S(model) and K of a normal population with the opened moments."""
-        m, n = self.mean, self.n_records
-        centre, along, spread = self._scores(model)
-        above, K = (
-            _binary_population(float(centre[0]), float(spread[0, 0]))
-            if self.plan.cohort.n_classes == 2
-            else _softmax_population(centre, spread)
-        )
-        return n * (np.outer(above, m) + K @ along), K
+    @cached_property
+    def population(self) -> Population:
+        """The normal population with the raised moments."""
+        return self.population_of(self.M)
 
-    def _scores(self, model: Floats) -> tuple[Floats, Floats, Floats]:
-        """Of a normal population: their mean, W Cov, and their covariance W Cov W'."""
-        centre: Floats = model @ self.mean
-        along: Floats = model @ self.M / self.n_records - np.outer(centre, self.mean)
-        return centre, along, along @ model.T
+    @cached_property
+    def _spread(self) -> Floats:
+        """Q: W Q W' is how far a model spreads scores, along the constant not at all."""
+        along = self.M @ self.constant_row
+        square = float(self.constant_row @ along)
+        counted = square / self.plan.cohort.constant**2  # the sum of squared weights
+        Q: Floats = self.M - np.outer(along, along) / square if self.has_intercept else self.M
+        return Q / (counted * self.rho**2)
 
     def observe(self, model: Floats, response: Floats, noise_std: float) -> None:
         """Add a round."""
-        expected, K = self.population(model)
+        expected, above = self.population.response(model)
+        steepness = self.population.steepness(model)
         self.observations.append(
             Observation(
                 model=model,
                 response=response,
                 noise_std=noise_std,
-                curvature=K,
+                steepness=steepness,
                 surprise=response - expected,
-                surprise_variance=self._variance(0.0, K @ model),
+                surprise_variance=self._noise_of_moments(steepness.K @ model) + self._noise_of_mean(above),
             )
         )
 
-    def solve(self, model: Floats, iterations: int, *, l2: float | None = None) -> Solved:
+    def solve(self, model: Floats, iterations: int) -> Solved:
         """The model that solves the weighted equation, from `model` on: weights and curvature depend on it a little."""
         for _ in range(iterations):
-            solved = self._solve_at(model, l2)
+            solved = self._solve_at(model)
             solved = replace(solved, model=self._narrowed(solved.model))
             model = 0.5 * (model + solved.model)
+        if self.l2 is None and self.has_intercept and self.plan.cohort.n_classes == 2:
+            return replace(solved, model=self._levelled(solved.model))
         return solved
+
+    def _levelled(self, model: Floats) -> Floats:
+        """The model with an intercept that a chance can have (6 in the heading)."""
+        here, right, variance = self._linearised(model)
+        q, c = self.constant_row, self.plan.cohort.constant
+        counted = self.rho * float(q @ self.M @ q) / c  # c times the sum of weights
+        mean = float(self.population.response(model)[1][0]) + 0.5
+        seen = mean + float(q @ (right - here.along(model, self.M))[0]) / counted
+        noise = math.sqrt(variance * float(q @ q)) / counted
+        wanted = min(max(mean + _chance(seen, noise) - seen, 1e-12), 1 - 1e-12)
+
+        lowest = -_WIDEST * self.rho / c
+
+        def is_likelier(above: float) -> bool:
+            return float(self.population.response(model + (lowest + above) * q)[1][0]) + 0.5 >= wanted
+
+        return model + (lowest + bisect(is_likelier, yes=-2 * lowest, no=0.0, tolerance=1e-7)) * q
 
     def _narrowed(self, model: Floats) -> Floats:
         """The model, made shorter if its scores are spread too wide."""
-        centre, _, spread = self._scores(model)
+        centre, _, spread = self.population.scores(model)
         width = float(np.linalg.norm(centre)) + math.sqrt(max(0.0, float(np.trace(spread))))
         return model * min(1.0, _WIDEST / max(width, 1e-300))
 
-    def _solve_at(self, model: Floats, l2: float | None) -> Solved:
-        expected, K_0 = self.population(model)
+    def _solve_at(self, model: Floats) -> Solved:
+        return self._solution(*self._linearised(model))
+
+    def _linearised(self, model: Floats) -> tuple[Steepness, Floats, float]:
+        """The weighted equation near a model: how S changes, the right side, and its noise's variance a coordinate."""
+        expected, above = self.population.response(model)
+        here = self.population.steepness(model)
+        precisions = [1 / self._population_variance(model, expected, above, here)]
+        precisions += [1 / self.variance_of(one, model) for one in self.observations]
+        total = 1 / sum(precisions)
+        right = self.t + here.along(model, self.M) - expected
+        for precision, one in zip(precisions[1:], self.observations, strict=True):
+            right -= total * precision * one.surprise
+        return here, right, total + self.t_noise**2
+
+    def variance_of(self, one: Observation, model: Floats) -> float:
+        """Of a round's estimate of S(model), a coordinate: its noise, that of M on the way, and a bend that is off."""
+        way = model - one.model
+        change = self.population.response(model)[0] - self.population.response(one.model)[0]
+        off = CURVED**2 * float(np.mean(change**2))
+        return one.noise_std**2 + self._noise_of_moments(one.steepness.K @ way) + off + 1e-24 * self.n_records**2
+
+    def unasked_variance(self, model: Floats) -> float:
+        """Of a normal population's estimate of S(model), a coordinate, where nobody was asked; but for M on the way."""
+        expected, above = self.population.response(model)
+        return self._misfit(expected) ** 2 + self._noise_of_mean(above)
+
+    def _population_variance(self, model: Floats, expected: Floats, above: Floats, here: Steepness) -> float:
+        """Of a normal population's estimate of S(model), a coordinate."""
         way = model if model.any() else np.full_like(model, 4 / math.sqrt(model.shape[1]))
-        terms = [(self._variance(self._misfit(expected), K_0 @ way), K_0, K_0 @ model @ self.M - expected)]
-        for one in self.observations:
-            K = one.curvature
-            way = K @ (one.model - model)
-            variance = self._variance(one.noise_std, way) + _CURVED**2 * float(np.mean((way @ self.M) ** 2))
-            terms.append((variance, K, K @ one.model @ self.M - one.response))
-        total = 1 / sum(1 / variance for variance, _, _ in terms)
-        K_mean = np.sum([K * (total / variance) for variance, K, _ in terms], axis=0)
-        right = self.t + np.sum([r * (total / variance) for variance, _, r in terms], axis=0)
-        variance = total + self.t_noise**2
-        penalty = self.penalty(variance, K_mean) if l2 is None else l2
-        return Solved(
-            model=self.solution(K_mean, right, penalty), noise_variance=variance, curvature=K_mean, l2=penalty
-        )
+        noise = self._noise_of_moments(here.K @ way) + self._noise_of_mean(above)
+        return self._misfit(expected) ** 2 + noise + 1e-24 * self.n_records**2
 
     def _misfit(self, expected: Floats) -> float:
         """How far a normal population's responses are off, a coordinate: what the rounds show, and no less than 1 %."""
@@ -192,33 +222,64 @@ class Equation:
         of_moments = float(np.mean([one.surprise_variance for one in self.observations]))
         return max(least, math.sqrt(max(0.0, seen - _CONTRADICTED * (of_rounds + of_moments))))
 
-    def _variance(self, noise_std: float, way: Floats) -> float:
-        """Of a round, a coordinate: M enters as way @ M, and its noise has s_M^2 / 2 off the diagonal."""
-        walked = float(np.sum(way**2)) / len(way)
-        return noise_std**2 + walked * self.M_noise**2 / 2 + 1e-24 * self.n_records**2
+    def _noise_of_moments(self, way: Floats) -> float:
+        """What the noise of M adds to a coordinate of way @ M: s_M^2 / 2 off the diagonal."""
+        return float(np.sum(way**2)) / len(way) * self.M_noise**2 / 2
 
-    def penalty(self, variance: float, K: Floats) -> float:
-        """The l2 that was asked for, or that of the rule for noise of this variance in a coordinate of the equation.
+    def _noise_of_mean(self, above: Floats) -> float:
+        """What the noise of the mean row, which is M q rho / (n c), adds to a coordinate of n (E p - 1/C) m."""
+        q, c = self.constant_row, self.plan.cohort.constant
+        lever = float(np.sum(above**2)) / len(above) * (self.rho / c) ** 2 * float(q @ q)
+        return lever * self.M_noise**2 / 2
 
-        In terms of z the noise has the covariance (B / rho)^-2 times that; the rule is given its harmonic mean. And a
-        record counts as its curvature says, against that of an even chance: where one class is rare, few count.
-        """
+    def _solution(self, steepness: Steepness, right: Floats, variance: float) -> Solved:
+        """W of K W M + W G = right, as far as noise of this variance lets it be seen; or with the l2 that was set."""
+        values, vectors = np.linalg.eigh(steepness.K)
+        rows, starts = vectors.T @ right, vectors.T @ self.start
+        kept = [i for i, value in enumerate(values) if value > 1e-9 * values[-1]]  # the others change no probability
+        Hs = [values[i] * self.M + steepness.G for i in kept]
+        models = np.zeros_like(rows)
         if self.l2 is not None:
-            return self.l2
-        unshaped = math.sqrt(variance * len(self.B)) * self.rho / float(np.linalg.norm(self.B))
-        even = 0.25 if self.plan.cohort.n_classes == 2 else 1 - 1 / self.plan.cohort.n_classes
-        return default_l2(unshaped, self.n_records * float(np.trace(K)) / even, self.plan.cohort.radius)
+            models[kept] = [self._ridge(H, rows[i], starts[i], self.l2) for H, i in zip(Hs, kept, strict=True)]
+            return Solved(model=np.asarray(vectors @ models, dtype=np.float64))
+        found = shrunken(
+            [self.basis.T @ H @ self.basis for H in Hs],
+            rows[kept] @ self.basis,
+            starts[kept] @ self.basis,
+            variance=variance,
+            spread=self.basis.T @ self._spread @ self.basis,
+            free=self.constant_row if self.has_intercept else None,
+        )
+        models[kept] = found.models @ self.basis.T
+        return Solved(model=np.asarray(vectors @ models, dtype=np.float64), evidence=found.evidence)
 
     def solution(self, K: Floats, right: Floats, l2: float) -> Floats:
         """W of K W M + l2 (W - start) P = right."""
         values, vectors = np.linalg.eigh(K)
-        rows = vectors.T @ (right + l2 * self.start @ self.penalised)
-        solution = np.zeros_like(rows)
+        rows, starts = vectors.T @ right, vectors.T @ self.start
+        models = np.zeros_like(rows)
         for i, value in enumerate(values):
             if value > 1e-9 * values[-1]:  # not the direction in which no probability changes
-                H = self.basis.T @ (value * self.M + l2 * self.penalised) @ self.basis
-                solution[i] = self.basis @ np.linalg.solve(H, self.basis.T @ rows[i])
-        return np.asarray(vectors @ solution, dtype=np.float64)
+                models[i] = self._ridge(value * self.M, rows[i], starts[i], l2)
+        return np.asarray(vectors @ models, dtype=np.float64)
+
+    def _ridge(self, H: Floats, right: Floats, start: Floats, l2: float) -> Floats:
+        """w of H w + l2 P (w - start) = right, among the models that there are."""
+        left = self.basis.T @ (H + l2 * self.penalised) @ self.basis
+        model: Floats = self.basis @ np.linalg.solve(left, self.basis.T @ (right + l2 * self.penalised @ start))
+        return model
+
+
+def _chance(seen: float, noise: float) -> float:
+    """The mean of a chance that was seen with normal noise, all chances being alike beforehand."""
+    if noise <= 0:
+        return min(max(seen, 0.0), 1.0)
+    low, high = -seen / noise, (1 - seen) / noise
+    if low > 30 or high < -30:  # too far outside for the tails below: the exponential law that they tend to
+        return min(noise / low, 0.5) if low > 30 else max(1 + noise / high, 0.5)
+    inside = float(ndtr(high) - ndtr(low)) if low < 0 else float(ndtr(-low) - ndtr(-high))
+    density = math.exp(-(low**2) / 2) - math.exp(-(high**2) / 2)
+    return min(max(seen + noise * density / math.sqrt(2 * math.pi) / inside, 0.0), 1.0)
 
 
 def constant_row(B: Floats) -> Floats:
@@ -260,30 +321,6 @@ def denoised(A: Floats, noise_std: float) -> Floats:
     values, vectors = np.linalg.eigh(A)
     positive: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return positive
-
-
-def _binary_population(centre: float, variance: float) -> tuple[Floats, Floats]:
-    p = expit(centre + math.sqrt(max(variance, 0.0)) * NODES)
-    return np.array([WEIGHTS @ p - 0.5]), np.array([[WEIGHTS @ (p * (1 - p))]])
-
-
-def _softmax_population(centre: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-    C = len(centre)
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    P = softmax(centre + normal_points(C) @ root.T, axis=1)
-    K: Floats = np.diag(P.mean(axis=0)) - P.T @ P / len(P)
-    return P.mean(axis=0) - 1 / C, K
-
-
-def normal_points(dimension: int) -> Floats:
-    """Points of a Halton sequence, made normal, with mean 0 and covariance I; the same every time."""
-    from scipy.stats import qmc  # takes long to import, and only more than two classes need it
-
-    points: Floats = ndtri(qmc.Halton(dimension, scramble=False).random(_POINTS + 1)[1:])
-    points = points - points.mean(axis=0)
-    root = np.linalg.cholesky(points.T @ points / len(points))
-    return np.asarray(np.linalg.solve(root, points.T).T, dtype=np.float64)
 
 
 def exact_solution(ask: Callable[[Floats], Floats], equation: Equation, l2: float) -> Floats:
