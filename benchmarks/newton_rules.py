@@ -22,6 +22,7 @@ import numpy as np
 
 from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit import datasets as public
+from tacit.methods.newton import moments as newton_moments
 from tacit.methods.newton import rule as newton_rule
 from tacit.methods.newton import shape as newton_shape
 from tacit.methods.newton import shrinkage as newton_shrinkage
@@ -46,8 +47,8 @@ VARIANTS: dict[str, dict[str, object]] = {
     "constant 0.6": {"_LEAST_CONSTANT": 0.6},
     "rounds 3": {"_ROUNDS": (3, 3)},
     "rounds 10": {"_ROUNDS": (10, 10)},
-    "floor 0.4": {"_FLOOR": 0.4},
-    "floor 1.2": {"_FLOOR": 1.2},
+    "floor 0.2": {"_FLOOR": 0.2},
+    "floor 0.8": {"_FLOOR": 0.8},
     "misfit 0": {"_MISFIT": 0.0},
     "misfit 0.1": {"_MISFIT": 0.1},
 }
@@ -69,7 +70,9 @@ def in_place(numbers: dict[str, object]) -> Iterator[None]:
     with ExitStack() as stack:
         for name, value in numbers.items():
             module = next(
-                one for one in (newton_rule, newton_shape, newton_shrinkage, newton_solve) if hasattr(one, name)
+                one
+                for one in (newton_moments, newton_rule, newton_shape, newton_shrinkage, newton_solve)
+                if hasattr(one, name)
             )
             stack.enter_context(patch.object(module, name, value))
         yield

@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from tacit import Federation, Rng, Schema, Table
 from tacit.data.feature import Numeric, Target
-from tacit.methods.newton.interval import unspread
 from tacit.methods.newton.method import PrivateNewton
+from tacit.methods.newton.moments import unspread
 from tacit.methods.newton.population import Population
 from tacit.methods.newton.shrinkage import SEEN, shrunken
 from tacit.methods.newton.solver import _chance

@@ -18,10 +18,10 @@ from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit.errors import NotAgreed, PolicyRefusal, SettingError
 from tacit.methods.cohort import LARGEST_DELTA
 from tacit.methods.newton.method import PrivateNewton
+from tacit.methods.newton.moments import constant_row, denoised, with_constant
 from tacit.methods.newton.neighbour import releases
 from tacit.methods.newton.rule import default_rules, outlook
 from tacit.methods.newton.shape import room_for, shape_of
-from tacit.methods.newton.solver import constant_row, denoised, with_constant
 from tacit.methods.newton.statistic import (
     COUNTED,
     Plan,

@@ -45,8 +45,9 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from tacit.data.schema import Schema
+from tacit.methods.newton.moments import unspread
 from tacit.methods.newton.population import Population
-from tacit.methods.newton.solver import CURVED, Equation, Solved, raised
+from tacit.methods.newton.solver import CURVED, Equation, Solved
 from tacit.models.inference import Inference
 
 Floats = npt.NDArray[np.float64]
@@ -182,7 +183,7 @@ def _told(equation: Equation, solved: Solved, schema: Schema) -> _Told:
         K = population.steepness(model).K
         variance += equation.unasked_variance(model)
     at = equation.population.steepness(model)
-    full = np.kron(at.K, raised(equation.opened, equation.M_noise)) + (at.G if n_scores == 1 else 0.0)
+    full = np.kron(at.K, equation.M) + (at.G if n_scores == 1 else 0.0)
     scale = np.append(_column_reach(schema), plan.cohort.constant / 2) / _ASSUMED
     return _Told(
         basis=basis,
@@ -276,24 +277,6 @@ class _Line:
             inside = self.misfit(side * x) <= z * z
             low, high = np.where(inside, x, low), np.where(inside, high, x)
         return high
-
-
-def unspread(M: Floats, noise_std: float) -> Floats:
-    """M with eigenvalues that noise has not spread (step 3); `noise_std` is that of a diagonal entry."""
-    values, vectors = np.linalg.eigh(M)
-    apart = values[:, None] - values[None, :]
-    least = 1e-3 * noise_std + 1e-300
-    apart = np.where(np.abs(apart) < least, np.copysign(least, apart), apart)
-    np.fill_diagonal(apart, np.inf)
-    groups: list[tuple[float, int]] = []  # of values in their order: the mean, and how many
-    for value in values - noise_std**2 / 2 * np.sum(1 / apart, axis=1):
-        mean, count = float(value), 1
-        while groups and groups[-1][0] > mean:
-            before, others = groups.pop()
-            mean, count = (mean * count + before * others) / (count + others), count + others
-        groups.append((mean, count))
-    told: Floats = (vectors * np.concatenate([np.full(count, mean) for mean, count in groups])) @ vectors.T
-    return told
 
 
 def _column_reach(schema: Schema) -> Floats:

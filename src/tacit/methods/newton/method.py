@@ -55,19 +55,12 @@ from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton.interval import interval
+from tacit.methods.newton.moments import constant_row, raised, with_constant
 from tacit.methods.newton.neighbour import worst_pair
 from tacit.methods.newton.rule import NewtonOutlook, Rules, default_rules, outlook
 from tacit.methods.newton.shape import opened_shape
 from tacit.methods.newton.shrinkage import SEEN
-from tacit.methods.newton.solver import (
-    MOST_EXACT_ROUNDS,
-    Equation,
-    Solved,
-    constant_row,
-    exact_solution,
-    raised,
-    with_constant,
-)
+from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, exact_solution
 from tacit.methods.newton.statistic import (
     Plan,
     Shape,
@@ -101,10 +94,7 @@ _UNKNOWN = (
     "A coefficient is not identified where noise hides how much its column varies. Narrower public bounds, more "
     "records or a larger epsilon would show it"
 )
-_NOTHING = (
-    "At this epsilon the model cannot be told from the class frequencies alone: what was opened is as likely if no "
-    "column matters"
-)
+_NOTHING = "At this epsilon the model cannot be told from {}: what was opened is as likely if no column matters{}"
 
 
 class PrivateNewton(Method):
@@ -263,10 +253,20 @@ class PrivateNewton(Method):
             model = solved.model
             inference = interval(equation, solved, channel.schema, round(n_records))
             notices = self._notices(channel, equation, inference)
-            verdict = _NOTHING if solved.evidence is not None and solved.evidence < SEEN else None
+            verdict = self._verdict(solved)
         theta = model @ B / equation.rho
         coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
         return Learned(coef=coef, intercept=intercept, inference=inference, notices=notices, verdict=verdict)
+
+    def _verdict(self, solved: Solved) -> str | None:
+        """A sentence where noise could have made all that is seen."""
+        if solved.evidence is None or solved.evidence >= SEEN:
+            return None
+        return (
+            _NOTHING.format("its start", " beyond it")
+            if self.start is not None
+            else _NOTHING.format("the class frequencies alone", "")
+        )
 
     def _notices(self, channel: Channel, equation: Equation, inference: Inference | None) -> tuple[str, ...]:
         plan = equation.plan

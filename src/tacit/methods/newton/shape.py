@@ -24,7 +24,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tacit.methods.newton.solver import denoised
+from tacit.methods.newton.moments import denoised
 from tacit.methods.newton.statistic import Plan
 
 Floats = npt.NDArray[np.float64]

@@ -5,9 +5,8 @@ hides it. Opened are t, the second moments M of the rows u, and S at a few model
 as u = a g, but its scores are those of g. We express a model as W, scaled so that a typical row scores W.u. With rho =
 sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
 
-1. *Curvature.* Eigenvalues of M are raised to 0.8 s_M sqrt(k), s_M the noise of an entry on its diagonal. (Before the
-   shaping, off the diagonal and beside its largest eigenvector, A is mostly noise, of known size. That part is shrunk
-   by the share of its energy that is not noise, Wiener's rule: `denoised`.)
+1. *Curvature.* The eigenvalues of M are brought together again, as far as noise has spread them, and raised to 0.4 s_M
+   sqrt(k), s_M the noise of an entry on its diagonal (`moments`).
 2. *A normal population* with these moments says how S bends (`population`), and what S is before anything was asked.
 3. *All rounds at once.* S(W) = S_k + H_k (W - W_k) is an estimate of S(W) for every round k; the normal population is
    one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of M does on
@@ -39,13 +38,13 @@ from scipy.special import ndtr
 
 from tacit.bisection import bisect
 from tacit.errors import NotConverged
+from tacit.methods.newton.moments import constant_row
 from tacit.methods.newton.population import Population, Steepness
 from tacit.methods.newton.shrinkage import shrunken
 from tacit.methods.newton.statistic import Plan
 
 Floats = npt.NDArray[np.float64]
 
-_FLOOR = 0.8
 _MISFIT = 0.01  # of a normal population's responses: how far records respond otherwise at least
 _CONTRADICTED = 4.0  # times the variance that noise explains: rounds that differ by more say that it is off
 CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
@@ -280,47 +279,6 @@ def _chance(seen: float, noise: float) -> float:
     inside = float(ndtr(high) - ndtr(low)) if low < 0 else float(ndtr(-low) - ndtr(-high))
     density = math.exp(-(low**2) / 2) - math.exp(-(high**2) / 2)
     return min(max(seen + noise * density / math.sqrt(2 * math.pi) / inside, 0.0), 1.0)
-
-
-def constant_row(B: Floats) -> Floats:
-    """q of a shape B: B q is the last unit vector, so that q.g is a row's constant."""
-    row: Floats = np.linalg.solve(B, np.eye(len(B))[-1])
-    return row
-
-
-def with_constant(M: Floats, q: Floats, square: float) -> Floats:
-    """M, changed along q alone so that q'M q = square."""
-    changed: Floats = M + (square - q @ M @ q) * np.outer(q, q) / float(q @ q) ** 2
-    return changed
-
-
-def raised(M: Floats, noise_std: float) -> Floats:
-    """M with no eigenvalue below the floor for noise of this standard deviation on its diagonal."""
-    values, vectors = np.linalg.eigh(M)
-    lifted: Floats = (vectors * np.maximum(values, _FLOOR * noise_std * math.sqrt(len(M)))) @ vectors.T
-    return lifted
-
-
-def denoised(A: Floats, noise_std: float) -> Floats:
-    """Squares with less noise (1 in the heading of this file); `noise_std` is that of a diagonal entry.
-
-    Guarantees:
-        Symmetric, with no negative eigenvalue.
-    """
-    k = len(A)
-    if noise_std > 0:
-        values, vectors = np.linalg.eigh(A)
-        largest = values[-1] * np.outer(vectors[:, -1], vectors[:, -1])
-        rest = A - largest
-        diagonal = np.diag(rest)
-        beside = rest - np.diag(diagonal)
-        energy = float(np.sum(beside**2))
-        expected = k * (k - 1) * noise_std**2 / 2
-        kept = max(0.0, 1 - expected / energy) if energy > 0 else 0.0
-        A = largest + np.diag(np.maximum(diagonal, 0.0)) + kept * beside
-    values, vectors = np.linalg.eigh(A)
-    positive: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return positive
 
 
 def exact_solution(ask: Callable[[Floats], Floats], equation: Equation, l2: float) -> Floats:
