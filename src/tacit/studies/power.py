@@ -25,7 +25,7 @@ from tacit.studies.rehearsal import Rehearsal, rehearse
 _MOST_RECORDS = 400_000  # that are rehearsed with
 _STEPS = 4  # times that the rehearsals move
 _NEAR = 1.25  # factor between the answer and a number that was tried, so that no more need be
-_REPEATS = 5
+_REPEATS = 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,17 +108,17 @@ def records_needed(
 def solve_for_size(tried: Mapping[int, float], half_width: float) -> int | None:
     """The n at which half_width^2 = a / n + b / n^2, with a, b >= 0 that fit what was tried; None if nothing was found.
 
-    The two sizes count whose intervals are most like the one that is wanted: where a direction is hardly known widths
-    fall faster than that. Each equation is divided by what was found, so that both count by their relative error.
+    Sizes count the more, the more alike their interval is to the one that is wanted: where a direction is hardly known
+    widths fall faster than that. Each equation is divided by what was found, so that all count by their relative error.
     """
     found = {n: width for n, width in tried.items() if math.isfinite(width) and width > 0}
     if not found:
         return None
-    found = dict(sorted(found.items(), key=lambda one: abs(math.log(one[1] / half_width)))[:2])
-    sizes, squares = np.array(list(found), dtype=float), np.array([width**2 for width in found.values()])
+    sizes, widths = np.array(list(found), dtype=float), np.array(list(found.values()))
+    counted = 1 / (1 + np.log(widths / half_width) ** 2)
     unit = sizes.max()
-    design = np.column_stack([unit / sizes, (unit / sizes) ** 2]) / squares[:, None]
-    a, b = map(float, nnls(design, np.ones(len(sizes)))[0])
+    design = np.column_stack([unit / sizes, (unit / sizes) ** 2]) * (counted / widths**2)[:, None]
+    a, b = map(float, nnls(design, counted)[0])
     v = half_width**2  # v x^2 - a x - b = 0, x = n / unit
     return math.ceil(float(unit) * (a + math.sqrt(a**2 + 4 * v * b)) / (2 * v))
 
