@@ -100,8 +100,9 @@ def test_where_noise_is_all_there_is_nothing_is_said(epsilon: float) -> None:
     assert "cannot be told from the class frequencies" in model.summary()
 
 
-def test_an_interval_holds_its_estimate_and_tells_what_its_p_value_tells() -> None:
-    model, _ = fitted(narrow, 20_000, 1.0, 4)
+@pytest.mark.parametrize(("n", "epsilon", "seed"), [(20_000, 1.0, 4), (3000, 0.5, 1), (3000, 0.5, 2), (3000, 0.3, 3)])
+def test_an_interval_holds_its_estimate_and_tells_what_its_p_value_tells(n: int, epsilon: float, seed: int) -> None:
+    model, _ = fitted(narrow, n, epsilon, seed)
     for row in model.facts_.coefficients:
         if row.identified:
             assert None not in (row.low, row.high, row.estimate, row.p)

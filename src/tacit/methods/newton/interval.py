@@ -26,9 +26,9 @@ solution of the same equation, and everything in a row comes from one test.
    said to be. With one direction and no assumption this is Fieller's interval for a ratio. With several it is the
    profile of a test that keeps its level though some directions are hardly known (Guggenberger, Kleibergen, Mavroeidis
    and Chen 2012, for a noise of product form, which this one has but for E being symmetric).
-6. *Told.* The interval is where Q <= z^2. z is the root of Q at 0, so that p < 0.05 says that 0 is outside. The
-   standard error is the interval's width over 2 z. Where it is more than a quarter of what was assumed beforehand,
-   little was learned: the coefficient is *not identified* at this epsilon.
+6. *Told.* The interval reaches to where Q exceeds z^2 and stays above it. z is the root of the least Q at 0 or beyond,
+   so that p < 0.05 says that 0 is outside. The standard error is the interval's width over 2 z. Where it is more than
+   a quarter of what was assumed beforehand, little was learned: the coefficient is *not identified* at this epsilon.
 
 What this rests on. Steps 1 to 3 are approximations: `benchmarks/intervals.py` measures how often intervals hold, on
 laws and data sets that they were not made for. Where effects are very strong a normal population bends more than rows
@@ -145,7 +145,7 @@ def interval(
     error = (high - low) / (2 * z)
     beforehand = np.sqrt(_square(a, np.linalg.pinv(told.law.T @ told.law)))
     known = error < _UNKNOWN * beforehand
-    score = np.where(known, np.sign(estimate) * np.sqrt(line.misfit(-estimate)), 0.0)
+    score = np.where(known, np.sign(estimate) * line.score(-estimate, z), 0.0)
     return Inference(
         estimate=np.where(known, estimate, 0.0),
         standard_error=np.where(known, error, np.inf),
@@ -225,7 +225,6 @@ class _Line:
     told: _Told
     along: Floats  # (q, m): moves its coefficient by 1
     weights: Floats  # (q, m): p
-    spread: Floats  # a'D a
     information: Floats  # I C
     assumed: Floats
     constant: Floats  # v ||p||^2
@@ -244,7 +243,6 @@ class _Line:
             told=told,
             along=along,
             weights=P,
-            spread=spread,
             information=np.maximum(1 / spread - assumed, 0.0) * _square(P, found.V),
             assumed=assumed,
             constant=told.noise_variance * np.einsum("qi,qi->q", P, P),
@@ -263,18 +261,23 @@ class _Line:
         told: Floats = x * x * (self.information / np.maximum(noise, 1e-300) + self.assumed)
         return told
 
+    def least_misfit(self, x: Floats, furthest: Floats) -> Floats:
+        """The least Q at this distance or further away on the same side."""
+        ways = np.geomspace(1.0, np.maximum(furthest / np.maximum(np.abs(x), 1e-300), 1.0), _STRIDES)
+        least: Floats = self.misfit(x * ways).min(axis=0)
+        return least
+
+    def score(self, x: Floats, z: float) -> Floats:
+        """The root of the least Q at x or beyond."""
+        return np.sqrt(self.least_misfit(x, z / np.sqrt(self.assumed)))
+
     def reach(self, z: float, side: float) -> Floats:
-        """How far each coefficient can go to one side before Q exceeds z^2 for the first time."""
-        low, furthest = np.zeros_like(self.assumed), z / np.sqrt(self.assumed)
-        high = np.minimum(0.2 * z * np.sqrt(self.spread), furthest)
-        for _ in range(_STRIDES):
-            inside = (self.misfit(side * high) <= z * z) & (high < furthest)
-            if not inside.any():
-                break
-            low, high = np.where(inside, high, low), np.where(inside, np.minimum(1.25 * high, furthest), high)
+        """How far each coefficient can go to one side until Q exceeds z^2 and stays there."""
+        furthest = z / np.sqrt(self.assumed)
+        low, high = np.zeros_like(furthest), furthest
         for _ in range(_HALVINGS):
             x = (low + high) / 2
-            inside = self.misfit(side * x) <= z * z
+            inside = self.least_misfit(side * x, furthest) <= z * z
             low, high = np.where(inside, x, low), np.where(inside, high, x)
         return high
 
