@@ -114,8 +114,10 @@ def _whitened(
         explained = X @ free / np.linalg.norm(X @ free)
         left = y - explained * float(explained @ y)
         Z = Z - np.outer(explained, explained @ Z)
-    W, s, Vt = np.linalg.svd(Z, full_matrices=False)
-    return _Whitened(start=start, y=y, X=X, free=explained, directions=directions, turned=Vt.T, s=s, seen=W.T @ left)
+    squares, turned = np.linalg.eigh(Z.T @ Z)  # a singular value decomposition does not always end here
+    s = np.sqrt(np.maximum(squares, 1e-15 * max(float(squares[-1]), 0.0) + 1e-300))
+    seen = (Z @ turned).T @ left / s
+    return _Whitened(start=start, y=y, X=X, free=explained, directions=directions, turned=turned, s=s, seen=seen)
 
 
 def _model(part: _Whitened, gain: Floats, free: Floats | None) -> Floats:
