@@ -29,7 +29,9 @@ HEAD = """# Accuracy against epsilon
 Written by `python benchmarks/private_accuracy.py`. Five parties with 8, 4, 2, 1 and 1 parts of the records; rows of
 norm at most 1; one record; delta = 1/n^2; every method with its defaults, the same on every set (`ternary-descent`
 without hidden layers). Mean and standard error of the runs; in bold what is within one standard error (of the
-difference) of the best. A cell has 20 runs, and 5 where a run takes over ten seconds; older cells may have fewer.
+difference) of the best. A cell has 20 runs, and 5 where a run takes over ten seconds; older cells may have fewer. Cells
+of `averaging`, `functional-mechanism` and `noisy-descent` without a log-loss are older than their present calibration,
+which needs less noise (docs/noise.md): the script measures them again when it is next run.
 
 There is a table for each relation, since promises under different ones cannot be compared. Replace-one is for a record
 that is another one, among a public number of records. Add-remove is for a record that is there or not: sums move half
@@ -49,7 +51,8 @@ marketing PrivateNewton and those ahead of it are within 0.3 points of the plain
 that is drawn towards the class frequencies has other answers at a threshold of one half. On kdd99 the test table holds
 attacks of kinds that the training table has not. What noise does to the answers on them has little to do with the loss
 that was minimised. On fraud, with 0.17 % positives, two measures look at the order of scores; below an epsilon of 0.3
-some 400 positive records say little.
+some 400 positive records say little. Above 1 PrivateNewton's steps there follow the curvature of a normal population,
+which is far from that of these rows, and its last rounds do not settle.
 """
 
 
