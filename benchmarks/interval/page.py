@@ -20,6 +20,8 @@ Each run draws new records and gives them to the parties in equal parts. Labels 
 coefficients are drawn anew in each run: normal, 1.2 / sqrt(features) per standard deviation of a column. Scores then
 have a standard deviation of 1.2 on average, whatever the rows are.
 
+These rows were looked at while the intervals were built. The real records below were not.
+
 | rows | what was drawn | declared |
 |---|---|---|
 | uniform | every column uniform in -1..1 | bounds -1..1 |

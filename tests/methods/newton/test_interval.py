@@ -66,9 +66,7 @@ def test_intervals_hold_or_say_that_nothing_is_known(law: object, n: int, epsilo
         model, truth = fitted(law, n, epsilon, seed, b=b)
         right.append([holds(row, true) for row, true in zip(model.facts_.coefficients, truth, strict=True)])
     assert np.mean(right) > 0.90  # 150 intervals that hold in 95 % do so but for a chance below 0.01
-    assert (
-        np.mean(right, axis=0).min() > 0.7
-    )  # none of them is wrong for its own sake; before, narrow ones held in 27 %
+    assert np.mean(right, axis=0).min() > 0.7  # none of them is wrong for its own sake
 
 
 def test_a_column_that_noise_drowns_is_not_identified_and_the_others_are() -> None:

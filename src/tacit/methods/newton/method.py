@@ -41,7 +41,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -78,14 +77,12 @@ from tacit.models.inference import Inference
 from tacit.models.parameter import coefficients, parameter
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Event, Gaussian
-from tacit.privacy.gaussian import gaussian_mu
 from tacit.privacy.guarantee import Relation
 from tacit.report.facts import RunFacts
 
 Floats = npt.NDArray[np.float64]
 
 _LEAST_WEIGHT = 0.1  # of a record, on average, whatever the noise says
-_UP = 1 + 4e-12  # more than the accountant's own rounding
 _INTERVALS = (
     "Intervals count the sampling error and the noise that was added for privacy. The model for prediction is drawn "
     "towards its start, as far as noise hides what it is; the estimates are not"
@@ -147,12 +144,12 @@ class PrivateNewton(Method):
         Where delta follows from the number of records, this is the most that any run spends: with more records delta,
         and with it mu, only gets smaller.
         """
-        return release_event(_mu(self.promise.settled()), self.relation)
+        return release_event(self.promise.settled().mu, self.relation)
 
     def at_noise(self, factor: float) -> Self:
         """The same method with `factor` times the noise in each release."""
         promise = self.promise.settled()
-        epsilon = epsilon_of(Gaussian(noise_multiplier=factor / _mu(promise)), promise.settled_delta)
+        epsilon = epsilon_of(Gaussian(noise_multiplier=factor / promise.mu), promise.settled_delta)
         return type(self)(**self.get_params() | {"epsilon": epsilon, "delta": promise.delta})
 
     # --- what is agreed beforehand -----------------------------------------------------------------------------------
@@ -161,7 +158,7 @@ class PrivateNewton(Method):
         """The public plan of a run with this cohort."""
         self._check_honest(cohort)
         promise = self.promise.settled(cohort.n_records)
-        mu = _mu(promise)
+        mu = promise.mu
         rules = self._rules(cohort.n_records, _unit_noise(promise, cohort.n_parties, cohort.colluders))
         of_rounds = 1 - rules.squares - rules.moments
         return Plan(
@@ -358,16 +355,6 @@ class PrivateNewton(Method):
         return dataclasses.replace(facts, settings={**facts.settings, "start": plain})
 
 
-def _mu(promise: Promise) -> float:
-    """The Gaussian privacy of a run that keeps the promise; infinite for no noise."""
-    return math.inf if promise.is_exact else _largest_mu(float(promise.epsilon), promise.settled_delta)
-
-
 def _unit_noise(promise: Promise, n_parties: int, colluders: int) -> float:
     """The noise on a unit of sensitivity, the shares of possible colluders on top."""
-    return math.sqrt(n_parties / (n_parties - colluders)) / _mu(promise)
-
-
-@lru_cache(maxsize=64)
-def _largest_mu(epsilon: float, delta: float) -> float:
-    return gaussian_mu(epsilon, delta) / _UP
+    return math.sqrt(n_parties / (n_parties - colluders)) / promise.mu

@@ -81,13 +81,6 @@ class Population:
         p = expit(centres[:, None] + np.sqrt(np.maximum(spreads, 0.0))[:, None] * _NODES)
         return p @ _WEIGHTS - 0.5, (p * (1 - p)) @ _WEIGHTS
 
-    def lines(self, model: Floats, ways: Floats, x: Floats) -> tuple[Floats, Floats, Floats]:
-        """Means, w Cov and variances of the scores at model + x_i ways_i, for two classes."""
-        at = model + x[:, None] * ways
-        centres: Floats = at @ self.mean
-        along: Floats = at @ self.M / self.n_records - np.outer(centres, self.mean)
-        return centres, along, np.einsum("qk,qk->q", along, at)
-
     def _chances(self, centre: Floats, spread: Floats) -> tuple[Floats, Floats]:
         """E p - 1/C, and K."""
         if self.n_classes == 2:
