@@ -25,7 +25,15 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install ## several parties, exact and private methods side by side: a table and demo/report.html
 	$(BIN)/tacit demo --out demo
 
-test: lint ## format, lint, types and the whole suite, with its coverage and its slowest tests
+# Pages are tested in a real browser. Where it cannot be installed, those tests skip and say so.
+BROWSER := $(VENV)/.browser
+$(BROWSER): $(STAMP)
+	@command -v chromium >/dev/null 2>&1 || { echo "make: installing chromium for the tests of the pages"; \
+	  apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium fonts-dejavu-core >/dev/null; } \
+	  || echo "make: chromium is not here and cannot be installed; install it to test the pages too" >&2
+	@touch $(BROWSER)
+
+test: lint $(BROWSER) ## format, lint, types and the whole suite, with its coverage and its slowest tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=20 --cov
 
 lint: install ## format, lint and types
