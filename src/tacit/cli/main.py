@@ -39,6 +39,11 @@ COMMANDS = {
     "reproduce": LazyCommand(
         "local.reproduce", "reproduce", "Make a document's table or figure again, beside our own calibration."
     ),
+    "practice": LazyCommand(
+        "network.practice",
+        "practice",
+        "Start a whole federation on this machine to learn on: server, center, three hospitals with data, a study.",
+    ),
     "run": LazyCommand("network.run", "run", "Run a study between the members of a federation."),
     "doctor": LazyCommand(
         "network.doctor",

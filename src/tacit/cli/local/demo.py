@@ -12,7 +12,6 @@ from tacit.cli.console import err, folder, number, out, watching
 from tacit.cli.result import result_of
 
 if TYPE_CHECKING:
-    from tacit.data.schema import Schema
     from tacit.data.table import Table
     from tacit.methods import Method
 
@@ -86,45 +85,13 @@ def methods_to_compare(epsilon: float) -> dict[str, Method]:
     }
 
 
-def schema() -> Schema:
-    """The columns, with bounds from what is known of such images, not from the records."""
-    from tacit.data.schema import Numeric, Schema, Target
-
-    return Schema(
-        features=(
-            Numeric("radius", 5, 40),  # of the largest nuclei, in pixels
-            Numeric("concave_points", 0, 0.3),  # share of the contour that is concave
-            Numeric("texture", 10, 50),  # spread of grey values
-        ),
-        target=Target("tumour", ("benign", "malignant")),
-        norm_bound=1.0,
-    )
-
-
 def hospitals() -> tuple[dict[str, Table], Table]:
     """The hospitals' tables, and one to test on."""
-    import pandas as pd
-    from sklearn.datasets import load_breast_cancer
-
     from tacit.data.table import Table
-    from tacit.rand import Rng
+    from tacit.datasets import tumour
 
-    data = load_breast_cancer(as_frame=True)
-    frame = pd.DataFrame(
-        {
-            "radius": data.data["worst radius"],
-            "concave_points": data.data["worst concave points"],
-            "texture": data.data["worst texture"],
-            "tumour": data.target.map({0: "malignant", 1: "benign"}),
-        }
-    )
-    frame = frame.iloc[Rng.seeded(0).permutation(len(frame))]
+    frame = tumour.shuffled()
     n_test = round(TEST_SHARE * len(frame))
     test, rest = frame.iloc[:n_test], frame.iloc[n_test:]
-    tables, start, share = {}, 0, 0.0
-    for name, part in SHARES.items():
-        share += part
-        end = round(share * len(rest))
-        tables[name] = Table.from_frame(rest.iloc[start:end], schema())
-        start = end
-    return tables, Table.from_frame(test, schema())
+    tables = {name: Table.from_frame(part, tumour.SCHEMA) for name, part in tumour.split(rest, SHARES).items()}
+    return tables, Table.from_frame(test, tumour.SCHEMA)

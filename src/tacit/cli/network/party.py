@@ -13,13 +13,7 @@ import typer
 
 from tacit.cli.console import err, out
 from tacit.cli.network import party_ledger
-from tacit.cli.network.acceptance import (
-    accept_parties,
-    accepted_among,
-    candidates_of,
-    confirm_study,
-    sum_group_lines,
-)
+from tacit.cli.network.acceptance import accept_on_terminal, accept_parties, confirm_study
 from tacit.cli.network.party_folder import FOLDER, Folder, opened
 from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import PolicyRefusal, SettingError
@@ -141,6 +135,7 @@ def show(study: Named, folder: Folder = FOLDER) -> None:
 
       tacit party show heart
     """
+    from tacit.daemon.party.decision import candidates_of
     from tacit.daemon.party.owner_text import study_lines
     from tacit.daemon.party.settings import PartyFile
     from tacit.federation.member.folder import fingerprints
@@ -188,6 +183,9 @@ def opt_in(
     runs: Annotated[int, typer.Option(help="How many runs you allow; one that loses a party starts again.")] = (
         DEFAULT_RUNS
     ),
+    until: Annotated[
+        str, typer.Option(metavar="YYYY-MM-DD", help="The last day, in universal time; without it there is none.")
+    ] = "",
     digest: Annotated[
         list[str] | None,
         typer.Option(metavar="DIGEST", help="The digest as `tacit party show` told it; once for each study."),
@@ -204,29 +202,28 @@ def opt_in(
 
       tacit party opt-in study.toml --runs 1 --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
-    from tacit.daemon.party.owner_text import cost_line, why_not
-    from tacit.daemon.party.settings import FILE, LEDGER, PartyFile
+    from tacit.daemon.party import decision
+    from tacit.daemon.party.owner_text import cost_line
+    from tacit.daemon.party.settings import LEDGER, PartyFile
     from tacit.privacy.ledger import Ledger
 
     own, consents = opened(folder)
-    policy = PartyFile.read(folder).policy
+    extent = decision.ConsentTerms(runs=runs, until=decision.end_of_day(until))
     wanted = [_found(study, consents) for study in studies]
     for offered in wanted:
-        if reason := why_not(offered, policy):
-            raise PolicyRefusal(
-                f"your own policy forbids {offered.read().name!r}: {reason}. Change {folder / FILE} first"
-            )
+        decision.check_policy(offered, folder)
+    budget = PartyFile.read(folder).policy.budget
     book = Ledger(folder / LEDGER)
     account = book.sole_account(own.identity.name)
     for said, offered in zip(studies, wanted, strict=True):
-        candidates = candidates_of(offered, own)
-        sum_group = accepted_among(folder, candidates)
-        out.print(
-            "\n".join(sum_group_lines(sum_group, offered.read(), [own.identity.name, *candidates])), soft_wrap=True
-        )
-        out.print(f"{runs} runs, {cost_line(offered, runs, policy.budget, book, account)}", soft_wrap=True)
+        candidates = decision.candidates_of(offered, own)
+        accept_on_terminal(folder, candidates)
+        sum_group = decision.accepted_among(folder, candidates)
+        known = [own.identity.name, *candidates]
+        out.print("\n".join(decision.sum_group_lines(sum_group, offered.read(), known)), soft_wrap=True)
+        out.print(f"{runs} runs, {cost_line(offered, runs, budget, book, account)}", soft_wrap=True)
         confirm_study(offered, said, digest or ())
-        consents.decide(offered.digest, "in", runs, {name: member.letter_key for name, member in sum_group.items()})
+        decision.opt_in(own, consents, offered, extent)
         out.print(f"in: {offered.read().name}, digest {offered.digest}", soft_wrap=True)
 
 
@@ -238,9 +235,11 @@ def opt_out(study: Named, folder: Folder = FOLDER) -> None:
 
       tacit party opt-out heart
     """
+    from tacit.daemon.party import decision
+
     _, consents = opened(folder)
     offered = _found(study, consents)
-    consents.decide(offered.digest, "out")
+    decision.opt_out(consents, offered)
     out.print(f"out: {offered.read().name}, digest {offered.digest}", markup=False, soft_wrap=True)
 
 

@@ -1,6 +1,6 @@
 """What a party was asked to take part in, and what it said: studies and consents, in the party's own file.
 
-The daemon writes studies as they are announced; the owner says yes or no on the command line; both look here.
+The daemon writes studies as they are announced; the owner says yes or no (`decision`); both look here.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ CREATE TABLE IF NOT EXISTS consent (
     runs   INTEGER NOT NULL,
     time   REAL NOT NULL,
     told   INTEGER NOT NULL,
-    sum_group TEXT NOT NULL
+    sum_group TEXT NOT NULL,
+    until  REAL
 ) WITHOUT ROWID;
 """
+_VERSION = 2
+_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +54,7 @@ class OfferedStudy:
         state: "in", "out", or "" where nothing was said yet.
         runs: how many runs are allowed.
         sum_group: the names and public keys of those with whom the owner agreed to be added up.
+        until: when the consent ends by itself, in seconds since 1970; None: it does not.
     """
 
     digest: str
@@ -59,6 +63,12 @@ class OfferedStudy:
     state: str
     runs: int
     sum_group: Mapping[str, bytes] = field(default_factory=dict)
+    until: float | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the time is over for which the owner said yes."""
+        return self.until is not None and time.time() >= self.until
 
     def read(self) -> Study:
         """The study itself."""
@@ -90,7 +100,7 @@ class Consents:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = open_database(path, _TABLES, use="for studies")
+        self._database = open_database(path, _TABLES, use="for studies", version=_VERSION, upgrades=_UPGRADES)
 
     def add(self, offer: Offer) -> bool:
         """Keep an announced study; True if it is new here."""
@@ -141,14 +151,29 @@ class Consents:
         return found[0]
 
     def decide(
-        self, digest: str, state: str, runs: int = DEFAULT_RUNS, sum_group: Mapping[str, bytes] | None = None
+        self,
+        digest: str,
+        state: str,
+        runs: int = DEFAULT_RUNS,
+        sum_group: Mapping[str, bytes] | None = None,
+        until: float | None = None,
     ) -> None:
-        """Write down what the owner said, and with whom it agreed to be added up."""
+        """Write down what the owner said, with whom it agreed to be added up, and for how long."""
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
-        row = (digest, state, runs, time.time(), keys)
-        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?)", row)
+        row = (digest, state, runs, time.time(), keys, until)
+        self._database.execute(
+            "INSERT OR REPLACE INTO consent (digest, state, runs, time, told, sum_group, until) "
+            "VALUES (?, ?, ?, ?, 0, ?, ?)",
+            row,
+        )
+
+    def end_overdue(self) -> None:
+        """Take back every consent whose time is over; `changes` then tells of it."""
+        self._database.execute(
+            "UPDATE consent SET state = 'out', told = 0 WHERE state = 'in' AND until <= ?", (time.time(),)
+        )
 
     def changes(self) -> Sequence[Change]:
         """Consents that the coordinator was not told of yet; telling is this call's business."""
@@ -163,13 +188,13 @@ class Consents:
 
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
-            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}') "
-            f"FROM study LEFT JOIN consent ON consent.digest = study.digest {where}",
+            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
+            f"until FROM study LEFT JOIN consent ON consent.digest = study.digest {where}",
             values,
         )
         return [
-            OfferedStudy(digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(sum_group))
-            for d, text, seen, state, runs, sum_group in rows
+            OfferedStudy(digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(keys), until=until)
+            for d, text, seen, state, runs, keys, until in rows
         ]
 
 

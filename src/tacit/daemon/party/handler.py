@@ -1,7 +1,8 @@
 """What a party does with the coordinator's letters: it answers what its owner consented to, and nothing else.
 
 A run begins with its sum group. Then all of this must hold, or the run is refused and the refusal logged:
-1. The owner opted into a study with exactly this digest, and has not opted out since.
+1. The owner opted into a study with exactly this digest, has not opted out since, and the time is not over for which
+   it did; this holds for every question of a run, too.
 2. The owner accepted everybody in the group, and each size in it is signed by the party whose it is.
 3. The guard agrees: the party is in the group as it is, the study allows such a group, no more runs begin than the
    owner agreed to, and the budget has room for the whole run, which is then reserved. A study without a quorum allows
@@ -101,6 +102,7 @@ class PartyHandler:
 
     def news(self) -> Mapping[str, bytes]:
         """Consents that were given or taken back since the last look."""
+        self._consents.end_overdue()
         changes = self._consents.changes()
         for change in changes:
             if change.state == "out":  # else a study under way goes on, with what it keeps of its runs
@@ -257,6 +259,8 @@ class PartyHandler:
             )
         if offered.state != "in":
             raise PolicyRefusal(f"its owner opted out of study {offered.read().name!r}")
+        if offered.has_ended:
+            raise PolicyRefusal(f"the time is over for which its owner opted into study {offered.read().name!r}")
         file = self._party_file()
         opened = self._open.get(digest)
         stamp = (file.data.stamp(), file, offered.runs, offered.sum_group)
