@@ -129,21 +129,27 @@ def studies(
 
 @app.command("show")
 def show(study: Named, folder: Folder = FOLDER) -> None:
-    """Tell all of one study in plain words: what it asks and costs, with whom, and its digest, which you consent to.
+    """Tell all of one study: in plain words, then in the method's own terms, with its digest, which you consent to.
 
     Examples:
 
       tacit party show heart
     """
+    from tacit.daemon.party.consent_form import consent_form
     from tacit.daemon.party.decision import candidates_of
     from tacit.daemon.party.owner_text import study_lines
-    from tacit.daemon.party.settings import PartyFile
+    from tacit.daemon.party.settings import LEDGER, PartyFile
     from tacit.federation.member.folder import fingerprints
     from tacit.federation.member.known_members import KnownMembers
+    from tacit.privacy.ledger import Ledger
 
     own, consents = opened(folder)
     offered = _found(study, consents)
-    out.print("\n".join(study_lines(offered, own, PartyFile.read(folder).policy)), soft_wrap=True)
+    policy, book = PartyFile.read(folder).policy, Ledger(folder / LEDGER)
+    out.print("\n".join(consent_form(offered, own, policy, book).lines()), soft_wrap=True)
+    book.close()
+    out.print("\nThe same in the method's own terms:\n", soft_wrap=True)
+    out.print("\n".join(study_lines(offered, own, policy)), soft_wrap=True)
     accepted = KnownMembers(folder).accepted() or {}
     for member in candidates_of(offered, own).values():
         state = "accepted" if accepted.get(member.name) == member.fingerprint else "not accepted yet"

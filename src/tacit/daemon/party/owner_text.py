@@ -6,6 +6,7 @@ import math
 import textwrap
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tacit.daemon import DEFAULT_RUNS
 from tacit.daemon.party.consent import OfferedStudy
@@ -32,7 +33,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Predicts": f"{schema.target.name} ({', '.join(schema.target.classes)})",
         "Columns": ", ".join(schema.feature_names),
         "Method": method.name,
-        "Costs": f"{method.guarantee.plain_words()} That is for one run; {runs} are allowed.",
+        "ConsentCost": f"{method.guarantee.plain_words()} That is for one run; {runs} are allowed.",
         "Leaves": told["Travels"],
         "Is seen": told["Revealed"],
         "Trusts": told["Trust"],
@@ -101,20 +102,46 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
     return ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConsentCost:
+    """What so many runs of a study cost, and what of the budget is spent before and after them."""
+
+    cost: float  # infinite if no epsilon bounds it
+    before: float
+    after: float
+    limit: float  # in all studies
+
+    @property
+    def fits(self) -> bool:
+        """Whether all of them fit what is allowed in all studies."""
+        return self.after <= self.limit
+
+
+def costs_of(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, account: str) -> ConsentCost:
+    """What so many runs of a study cost this party."""
+    charge = offered.charge(runs)
+    before = ledger.epsilon(account, delta=budget.delta, relation=budget.relation)
+    if why_not_private(charge.event):
+        return ConsentCost(cost=math.inf, before=before, after=before, limit=budget.epsilon_in_all)
+    return ConsentCost(
+        cost=least_limit([charge], budget.delta, budget.relation),
+        before=before,
+        after=ledger.epsilon(account, delta=budget.delta, relation=budget.relation, more=[charge]),
+        limit=budget.epsilon_in_all,
+    )
+
+
 def cost_line(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, account: str) -> str:
     """What so many runs of a study cost, and what would be left of the budget."""
-    charge = offered.charge(runs)
-    if why_not_private(charge.event):
+    costs = costs_of(offered, runs, budget, ledger, account)
+    if math.isinf(costs.cost):
         return "no epsilon bounds what it costs; it stands beside your budget"
-    cost = least_limit([charge], budget.delta, budget.relation)
-    line = f"at most epsilon {cost:.4g} at delta {budget.delta:g}"
-    if math.isinf(budget.epsilon_in_all):
+    line = f"at most epsilon {costs.cost:.4g} at delta {budget.delta:g}"
+    if math.isinf(costs.limit):
         return line
-    before = ledger.epsilon(account, delta=budget.delta, relation=budget.relation)
-    after = ledger.epsilon(account, delta=budget.delta, relation=budget.relation, more=[charge])
-    if after > budget.epsilon_in_all:
-        return f"{line}; {_number(before)} of {budget.epsilon_in_all:g} is spent, so not all of these runs will fit"
-    return f"{line}; of {budget.epsilon_in_all:g} in all, {budget.epsilon_in_all - after:.4g} would be left"
+    if not costs.fits:
+        return f"{line}; {_number(costs.before)} of {costs.limit:g} is spent, so not all of these runs will fit"
+    return f"{line}; of {costs.limit:g} in all, {costs.limit - costs.after:.4g} would be left"
 
 
 def policy_lines(policy: Policy) -> list[str]:
