@@ -39,6 +39,9 @@ COMMANDS = {
     "reproduce": LazyCommand(
         "local.reproduce", "reproduce", "Make a document's table or figure again, beside our own calibration."
     ),
+    "check": LazyCommand(
+        "local.check", "check", "Look through a party's file for what does not fit a study, and say in which line."
+    ),
     "practice": LazyCommand(
         "network.practice",
         "practice",

@@ -211,3 +211,15 @@ def test_an_unknown_reproduction_is_named(run: Run) -> None:
     done = run("reproduce", "patak")
     assert (done.status, done.out) == (2, "")
     assert "did you mean 'pathak'" in done.err
+
+
+def test_check_names_the_line_of_what_does_not_fit(run: Run, trial: Path) -> None:
+    done = run("check", trial / "study.toml", trial / "north.csv")
+    assert (done.status, done.out.strip()) == (0, "all 120 records count in 'trial'")
+    lines = (trial / "north.csv").read_text().splitlines()
+    lines[3] = lines[3].replace(lines[3].split(",")[1], "\x1b[2Kz", 1)
+    (trial / "north.csv").write_text("\n".join(lines) + "\n")
+    done = run("check", trial / "study.toml", trial / "north.csv")
+    assert done.status == 2
+    assert "line 4: ward '\\u001b[2Kz' cannot be read" in done.out
+    assert "1 of 120 records would add nothing to 'trial'" in done.err

@@ -286,6 +286,22 @@ def policy(
     out.print(f"{offered.read().name}: allowed", markup=False)
 
 
+@app.command("check")
+def check_data(study: Named, folder: Folder = FOLDER) -> None:
+    """Look through your own records for what does not fit a study, and say in which line; nobody else is told.
+
+    Examples:
+
+      tacit party check heart
+    """
+    from tacit.cli.local.check import show_inspection
+    from tacit.daemon.party.settings import PartyFile
+
+    _, consents = opened(folder)
+    asked = _found(study, consents).read()
+    show_inspection(PartyFile.read(folder).data.inspect(asked.schema), asked.name)
+
+
 @app.command("members")
 def members(folder: Folder = FOLDER) -> None:
     """List whom this party knows, with their fingerprints, and who was revoked or has new keys.

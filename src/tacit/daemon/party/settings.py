@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from tacit.data.feature import Unfit
+from tacit.data.inspection import Inspection, inspect_file, inspect_query
 from tacit.data.schema import Schema
 from tacit.data.source import POSTGRES, holds_password
 from tacit.data.table import Table
@@ -83,6 +84,13 @@ class DataSource:
             self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill
         )
 
+    def inspect(self, schema: Schema) -> Inspection:
+        """Which records do not fit a study's schema, and where; for the owner's eyes alone."""
+        if self.file is not None:
+            return inspect_file(self.file, schema, spill=self.spill)
+        assert self.query is not None
+        return inspect_query(self.query, schema, self.database, password=self._password(), spill=self.spill)
+
     def _password(self) -> str | None:
         """The database's password, read anew each time; it is kept nowhere."""
         if self.password_env is not None:
@@ -121,9 +129,16 @@ class PartyFile:
         """`party.toml` in `folder`; whatever is wrong with it is one line that starts with its name."""
         path = folder / FILE
         try:
-            form = tomllib.loads(path.read_text(encoding="utf-8"))
+            text = path.read_bytes()
         except OSError as error:
             raise SettingError(f"{path} cannot be read ({error.strerror}); run `tacit party init` first") from error
+        return PartyFile.parse(text, path)
+
+    @staticmethod
+    def parse(text: bytes, path: Path) -> PartyFile:
+        """What the file at `path` says, if this is its text."""
+        try:
+            form = tomllib.loads(text.decode("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingError(
                 f"{path} is not TOML ({error}); texts need quotes, keys are written key = value"
