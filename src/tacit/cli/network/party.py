@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.console import err, out
-from tacit.cli.network import party_ledger
+from tacit.cli.network import party_ledger, party_serve
 from tacit.cli.network.acceptance import accept_on_terminal, accept_parties, confirm_study
 from tacit.cli.network.party_folder import FOLDER, Folder, opened
 from tacit.daemon import DEFAULT_RUNS
@@ -20,9 +20,6 @@ from tacit.errors import PolicyRefusal, SettingError
 
 if TYPE_CHECKING:  # whatever knows the methods is imported by the commands that need it: joining does not
     from tacit.daemon.party.consent import Consents, OfferedStudy
-    from tacit.daemon.party.handler import PartyHandler
-    from tacit.federation.member.folder import MemberFolder
-    from tacit.federation.nats.journal import Journal
 
 app = typer.Typer(help="Take part in a federation with your own data.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -69,33 +66,8 @@ def init(
     err.print(f"next: tacit party serve --folder {folder}", markup=False)
 
 
-@app.command("serve")
-def serve(folder: Folder = FOLDER) -> None:
-    """Answer the studies that you opted into, until Ctrl-C; one line of JSON for each event.
-
-    Examples:
-
-      tacit party serve
-    """
-    import asyncio
-
-    from tacit.daemon.party.handler import PartyHandler
-    from tacit.federation.member.folder import MemberFolder
-    from tacit.federation.nats.journal import Journal
-
-    own = MemberFolder.load(folder, "party")
-    journal = Journal(own.identity.name)
-    handler = PartyHandler(own, journal)
-    try:
-        asyncio.run(_serve(own, handler, journal))
-    finally:
-        handler.close()
-
-
-async def _serve(own: MemberFolder, handler: PartyHandler, journal: Journal) -> None:
-    from tacit.federation.nats.service import MemberService, stop_on_signals
-
-    await MemberService(own, handler, journal).serve(stop_on_signals())
+app.command("serve")(party_serve.serve)
+app.command("password")(party_serve.password)
 
 
 @app.command("studies")

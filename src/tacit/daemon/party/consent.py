@@ -127,6 +127,11 @@ class Consents:
         found = self._select("WHERE study.digest = ?", (digest,))
         return found[0] if found else None
 
+    def seen_since(self, moment: float) -> list[tuple[str, float]]:
+        """The names of studies that were first seen after a moment, and when, oldest first."""
+        rows = self._database.execute("SELECT name, seen FROM study WHERE seen > ? ORDER BY seen", (moment,))
+        return [(str(name), float(seen)) for name, seen in rows]
+
     def all(self) -> list[OfferedStudy]:
         """Every study, the newest first."""
         return self._select("ORDER BY seen DESC")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from tacit import wire
@@ -24,6 +24,7 @@ from tacit.daemon.membership import note_changes
 from tacit.daemon.party.anchor import AnchoredLedger
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents, OfferedStudy
+from tacit.daemon.party.notice import Notices
 from tacit.daemon.party.question_check import accepted_keys, check_sizes
 from tacit.daemon.party.settings import FILE, SPILL, PartyFile
 from tacit.data.spill import sweep
@@ -88,6 +89,7 @@ class PartyHandler:
         self._ledger, self._log = self._anchored.ledger, self._anchored.log
         self._account = self._ledger.sole_account(folder.identity.name)
         self._known_members = KnownMembers(folder.path)
+        self._notices = Notices(folder.path)
         self._open: dict[str, _Open] = {}
         self._file: tuple[object, PartyFile] | None = None
         self._party_file()  # whatever is wrong with it is told at the start
@@ -96,12 +98,14 @@ class PartyHandler:
         """Close the files."""
         self._consents.close()
         self._anchored.close()
+        self._notices.close()
 
     def arrives(self, letter: Letter) -> None:
         """Nothing is so urgent."""
 
     def news(self) -> Mapping[str, bytes]:
         """Consents that were given or taken back since the last look."""
+        self._tell_owner()
         self._consents.end_overdue()
         changes = self._consents.changes()
         for change in changes:
@@ -112,6 +116,13 @@ class PartyHandler:
         if not changes:
             return {}
         return {CONSENT: wire.encode([{"study": change.digest, "state": change.state} for change in changes])}
+
+    def _tell_owner(self) -> None:
+        """Note what the owner wants to be told of."""
+        with suppress(UserError, sqlite3.Error):  # a party.toml that cannot be read is told elsewhere
+            budget = self._party_file().policy.budget
+            for text in self._notices.look(self._consents, self._log, self._ledger, budget):
+                self._journal.note("notice", text=text)
 
     def handle(self, letter: Letter) -> LetterReply | None:
         """What to say to a letter. A reason that might tell of a record stays here."""
