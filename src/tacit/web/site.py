@@ -28,6 +28,7 @@ from tacit.web.page import MenuLink, make_environment
 from tacit.web.protection import Protection
 from tacit.web.session import Attempts, AuditTrail, SentForms, SiteSessions
 from tacit.web.store import site_secret
+from tacit.web.token import ApiTokens
 from tacit.web.visit import Visits
 
 STATIC = Path(__file__).parent / "static"
@@ -63,6 +64,7 @@ class Site:
         self.attempts = Attempts(database)
         self.sent_forms = SentForms(database)
         self.audit = AuditTrail(database)
+        self.tokens = ApiTokens(database, self.accounts)
         self.live = Broadcaster()
         self.visits = Visits(self.secret, self.sessions, self.accounts, tls=settings.tls)
         self.environment = make_environment()
