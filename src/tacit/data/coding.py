@@ -46,6 +46,7 @@ def finding_of(feature: Feature | Target, codes: Floats, unreadable: NDArray[np.
         unreadable=n_unreadable,
         distinct=distinct if n_unreadable else 0,
         outside=outside,
+        n_records=len(codes),
     )
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from tacit.data.feature import Categorical, Feature, Numeric, Target
 from tacit.errors import DataError
 
+LEAST_VALUES = 10
+"""So many values of a numeric column, all of them outside its bounds, are taken for another unit."""
+
 
 @dataclass(frozen=True)
 class ColumnFinding:
@@ -19,7 +22,14 @@ class ColumnFinding:
     missing: int = 0
     unreadable: int = 0  # not a finite number, or a label that is not declared
     distinct: int = 0  # how many different labels are not declared
-    outside: int = 0  # beyond the bounds: clipped, not an error
+    outside: int = 0  # beyond the bounds: clipped; an error if it is every value there is
+    n_records: int = 0  # that were looked at; 0 if nobody counted them
+
+    @property
+    def is_another_unit(self) -> bool:
+        """Whether every value lies beyond the bounds, and there are enough of them."""
+        known = self.n_records - self.missing - self.unreadable
+        return known >= LEAST_VALUES and self.outside == known
 
 
 def check_findings(
@@ -60,6 +70,12 @@ def _feature_problems(feature: Feature, found: ColumnFinding) -> list[str]:
         problems.append(
             f"column {feature.name!r}: {found.missing} missing values; fill them in, or let the schema say "
             f"missing={rules} for {feature.name!r}"
+        )
+    if isinstance(feature, Numeric) and feature.bounds is not None and found.is_another_unit:
+        low, high = feature.bounds
+        problems.append(
+            f"column {feature.name!r}: every value lies outside the declared {low:g} to {high:g}, so it is probably in "
+            f"another unit; convert it, or let the schema give other bounds"
         )
     if found.unreadable and isinstance(feature, Numeric):
         problems.append(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tacit.data.feature import Binary, Categorical, Feature, Numeric, Target
+from tacit.data.label import near
 from tacit.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def _settings(form: object, known: Sequence[str], required: Sequence[str], where
 
 
 def _suggestion(word: object, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(word), known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    close = near(str(word), known)
+    return f" (did you mean {close!r}?)" if close else ""
 
 
 def _changed(feature: Feature) -> dict[str, Any]:

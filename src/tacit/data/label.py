@@ -7,8 +7,9 @@ brought to one normal form, and the forms are compared. The same rule is written
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MISSING_TEXT = ("", "NA", "NaN", "nan", "NULL", "null", "?")
 """What counts as missing in a text column, after surrounding space is taken away."""
@@ -42,3 +43,10 @@ def code_of(names: Sequence[str]) -> dict[str, int]:
             if no in NO_WORDS and yes in YES_WORDS:
                 codes.update(dict.fromkeys(NO_WORDS, no_code) | dict.fromkeys(YES_WORDS, yes_code))
     return codes
+
+
+def near(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant, whatever its case; None if none is near."""
+    forms = {name.casefold(): name for name in reversed(list(known))}
+    close = difflib.get_close_matches(word.casefold(), forms, n=1)
+    return forms[close[0]] if close else None

@@ -127,7 +127,7 @@ def _parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> Source:
 
 
 def _csv(path: Path, wanted: Sequence[str], usual: str) -> Source:
-    header, delimiter = _header(path, wanted, usual)
+    header, delimiter = header_of(path, wanted, usual)
     # Columns are named by position, so that no two names clash, and all are text, so that no type is guessed.
     names = [f"c{position}" for position in range(len(header))]
     types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
@@ -140,7 +140,7 @@ def _csv(path: Path, wanted: Sequence[str], usual: str) -> Source:
     return Source(path.name, relation, columns)
 
 
-def _header(path: Path, wanted: Sequence[str], usual: str) -> tuple[list[str], str]:
+def header_of(path: Path, wanted: Sequence[str], usual: str) -> tuple[list[str], str]:
     """The column names in the first line, and the delimiter under which it names most of what is wanted."""
     try:
         if path.name.lower().endswith(".gz"):
