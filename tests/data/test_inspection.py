@@ -38,7 +38,7 @@ def test_a_file_that_fits(tmp_path) -> None:
     [
         ("old,none,M,no", "age", "old", "is no finite number"),
         (",none,M,no", "age", "", "is missing; fill it in"),
-        ("30,Typical,M,no", "pain", "Typical", "is 'typical' meant"),
+        ("30,Tpical,M,no", "pain", "Tpical", "is 'typical' meant"),
         ("30,none,W,no", "sex", "W", "declared are M, F"),
         ("30,none,M,maybe", "disease", "maybe", "is not declared; declared are no, yes"),
         ("30,none,M,", "disease", "", "is no label"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tacit.data.feature import Categorical, Feature, Numeric, Target
+from tacit.data.feature import Binary, Categorical, Feature, Numeric, Target
 from tacit.errors import DataError
 
 LEAST_VALUES = 10
@@ -33,15 +33,20 @@ class ColumnFinding:
 
 
 def check_findings(
-    features: Sequence[Feature], target: Target | None, findings: Mapping[str, ColumnFinding], where: str
+    features: Sequence[Feature],
+    target: Target | None,
+    findings: Mapping[str, ColumnFinding],
+    where: str,
+    hint: str = "",
 ) -> None:
-    """Raise one DataError that names every column that does not fit, how often, and the ways out."""
+    """Raise one DataError that names every column that does not fit, how often, and the ways out; last, a hint."""
     problems: list[str] = []
     for feature in features:
         problems += _feature_problems(feature, findings[feature.name])
     if target is not None:
         problems += _target_problems(target, findings[target.name])
     if problems:
+        problems += [hint] if hint else []
         raise DataError(f"{where} does not fit the schema:\n" + "\n".join(f"- {problem}" for problem in problems))
 
 
@@ -77,7 +82,12 @@ def _feature_problems(feature: Feature, found: ColumnFinding) -> list[str]:
             f"column {feature.name!r}: every value lies outside the declared {low:g} to {high:g}, so it is probably in "
             f"another unit; convert it, or let the schema give other bounds"
         )
-    if found.unreadable and isinstance(feature, Numeric):
+    if found.unreadable and not isinstance(feature, Binary) and feature.date is not None:
+        problems.append(
+            f"column {feature.name!r}: {found.unreadable} values are no dates such as 2026-11-18; correct them, or "
+            "leave them empty and choose a missing rule"
+        )
+    elif found.unreadable and isinstance(feature, Numeric):
         problems.append(
             f"column {feature.name!r}: {found.unreadable} values are not finite numbers; correct them, or leave them "
             "empty and choose a missing rule"

@@ -21,7 +21,7 @@ from typing import Any
 
 import duckdb
 
-from tacit.data.feature import Categorical, Feature, Numeric, Target
+from tacit.data.feature import Binary, Categorical, Feature, Numeric, Target
 from tacit.data.finding import LEAST_VALUES
 from tacit.data.label import near
 from tacit.data.schema import Schema
@@ -204,11 +204,11 @@ def _judged(item: Feature | Target, value: str, kind: str) -> dict[str, Any]:
         return {"why": f"lies outside {low:g} to {high:g} and counts as the bound", "is_error": False}
     if kind == "other":
         return {"why": "is no declared category and goes into the bucket 'other'", "is_error": False}
+    if not isinstance(item, Target | Binary) and item.date is not None:
+        return {"why": "is no date; write it as 2026-11-18", "is_error": True}
     if isinstance(item, Numeric):
         return {"why": "is no finite number; correct it, or leave it empty", "is_error": True}
-    labels = (
-        item.classes if isinstance(item, Target) else item.categories if isinstance(item, Categorical) else item.values
-    )
+    labels = item.labels
     close = near(value, labels)
     hint = f"; is {close!r} meant?" if close else f"; declared are {', '.join(labels[:8])}{', ...' * (len(labels) > 8)}"
     return {"why": f"is not declared{hint}", "is_error": True}

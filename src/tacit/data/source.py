@@ -78,7 +78,10 @@ def no_records_in_errors(where: str) -> Iterator[None]:
         place = (
             f" in line {line.group(1)}: check its quotes, its number of columns and that it is UTF-8" if line else ""
         )
-        raise DataError(f"{where} cannot be read ({type(error).__name__}){place}") from None
+        told = f"{where} cannot be read{place}"
+        if not place:
+            told += f" ({type(error).__name__}); check that it is a file of the kind that its name says, and whole"
+        raise DataError(told) from None
 
 
 def open_file(path: Path, wanted: Sequence[str], connection: duckdb.DuckDBPyConnection) -> Source:

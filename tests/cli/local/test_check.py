@@ -18,10 +18,10 @@ def test_a_file_that_fits(run: Run, trial: Path) -> None:
 
 def test_a_file_that_does_not_fit_is_told_line_by_line(run: Run, trial: Path) -> None:
     path = trial / "own.csv"
-    path.write_text("age,ward,treated,recovered\n30,a,1,yes\n30,B,1,yes\n")
+    path.write_text("age,ward,treated,recovered\n30,a,1,yes\n30,Bb,1,yes\n")
     done = run("check", trial / "study.toml", "--data", path)
     assert done.status == 2
-    assert "own.csv, line 3, column 'ward': 'B' is not declared; is 'b' meant?" in done.out
+    assert "own.csv, line 3, column 'ward': 'Bb' is not declared; is 'b' meant?" in done.out
     assert "own.csv: does not fit the study" in done.out
     (told,) = run("check", trial / "study.toml", "--data", path, "--json").json
     assert told["misfits"][0]["line"] == 3
