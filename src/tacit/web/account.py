@@ -115,6 +115,10 @@ class Accounts:
         self._set(name, "password = ?, must_change = 1", _HASHER.hash(password))
         return password
 
+    def drop_password(self, name: str) -> None:
+        """No password opens this account any more, until it gets one again; it comes by single sign-on."""
+        self._set(name, "must_change = 0, password = ?", "none")
+
     def disable(self, name: str, *, disabled: bool = True) -> None:
         """Shut an account out, or let it in again."""
         with self._still_administered():

@@ -24,6 +24,7 @@ from tacit.web.account import Accounts
 from tacit.web.error_page import add_error_pages
 from tacit.web.form import check_form, check_password_chosen
 from tacit.web.live import Broadcaster
+from tacit.web.open_id import Provider
 from tacit.web.page import MenuLink, make_environment
 from tacit.web.protection import Protection
 from tacit.web.session import Attempts, AuditTrail, SentForms, SiteSessions
@@ -67,6 +68,7 @@ class Site:
         self.tokens = ApiTokens(database, self.accounts)
         self.live = Broadcaster()
         self.visits = Visits(self.secret, self.sessions, self.accounts, tls=settings.tls)
+        self.provider: Provider | None = None  # whom it asks who somebody is
         self.environment = make_environment()
         self.on_failure: Callable[[Exception], None] = lambda error: None
 

@@ -10,13 +10,13 @@ from tacit.daemon.coordinator.study_store import StudyStore
 from tacit.storage import Database
 from tacit.web import sign_in
 from tacit.web.account import Account
-from tacit.web.coordinator import api, catalogue, people
+from tacit.web.coordinator import api, catalogue, people, sign_on
 from tacit.web.coordinator.permission import Desk
 from tacit.web.page import MenuLink
 from tacit.web.site import Site, SiteSettings, make_app
 
 # A new page is a module with a `router`, and an entry here.
-ROUTERS = (sign_in.router, catalogue.router, people.router, api.router)
+ROUTERS = (sign_in.router, catalogue.router, people.router, api.router, sign_on.router)
 
 
 def navigation(account: Account | None) -> list[MenuLink]:
