@@ -303,7 +303,7 @@ def test_the_data_check_names_lines_to_the_owner_alone(party: PartyOffice, tmp_p
     lines[4] = "<i>forty</i>,1,yes"
     file.write_text("\n".join(lines) + "\n")
     page = owner.get(f"/check?study={digest}").text
-    assert "line 5 age <i>forty</i> cannot be read, so the record adds nothing" in text_of(page)
+    assert "line 5 age <i>forty</i> is no finite number" in text_of(page)
     assert "<i>" not in page
     for log in tmp_path.glob("*.log"):
         assert "forty" not in log.read_text()

@@ -266,12 +266,15 @@ def check_data(study: Named, folder: Folder = FOLDER) -> None:
 
       tacit party check heart
     """
-    from tacit.cli.local.check import show_inspection
     from tacit.daemon.party.settings import PartyFile
 
     _, consents = opened(folder)
     asked = _found(study, consents).read()
-    show_inspection(PartyFile.read(folder).data.inspect(asked.schema), asked.name)
+    found = PartyFile.read(folder).data.inspect(asked.schema)
+    out.print("\n".join(found.lines()), soft_wrap=True)
+    out.print(f"{found.file}: {'fits' if found.fits else 'does not fit'} {asked.name}", soft_wrap=True)
+    if not found.fits:
+        raise typer.Exit(2)
 
 
 @app.command("members")

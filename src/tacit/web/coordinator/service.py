@@ -11,6 +11,8 @@ from tacit.daemon.coordinator.study_store import StudyStore
 from tacit.federation.nats.journal import Journal
 from tacit.web import store
 from tacit.web.coordinator.application import make_coordinator_site
+from tacit.web.coordinator.web_file import WebFile
+from tacit.web.open_id import Provider
 from tacit.web.serving import Listen, SiteServer, host_names
 from tacit.web.site import SiteSettings, own_hosts
 
@@ -42,10 +44,10 @@ class CoordinatorSite:
         self._server = SiteServer(listen, folder)
         self._database = store.open_store(folder / store.FILE)
         self.studies = StudyStore(folder / study_store.FILE)
-        settings = SiteSettings(
-            name="Tacit coordinator", hosts=own_hosts(self._server.port, names), tls=self._server.is_tls
-        )
+        file = WebFile.read(folder)
+        settings = SiteSettings(name=file.name, hosts=own_hosts(self._server.port, names), tls=self._server.is_tls)
         self.site, self.app = make_coordinator_site(settings, self._database, self.studies, is_public=wish.is_public)
+        self.site.provider = None if file.provider is None else Provider(file.provider)
         self.site.on_failure = lambda error: journal.note("page-failed", error=type(error).__name__)
 
     @property

@@ -14,11 +14,6 @@ from tacit.web.party.decide import Owner
 from tacit.web.party.desk import desk_of
 
 router = APIRouter()
-TROUBLES = {
-    "missing": "is missing, so the record adds nothing",
-    "unreadable": "cannot be read, so the record adds nothing",
-    "outside": "lies outside the bounds and is clipped to them",
-}
 
 
 @router.get("/check")
@@ -43,5 +38,4 @@ async def check(request: Request, account: Owner, study: str = "") -> Response:
         name=asked.read().name if asked else "",
         found=found,
         wrong=wrong,
-        troubles=TROUBLES,
     )
