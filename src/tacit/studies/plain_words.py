@@ -42,7 +42,7 @@ _SEALED = (
 _ONLY_TOTALS = "Nobody sees your part: the center adds it to the others' parts and opens the total only."
 _SIZES = "How many records you have is told, unless the study counts under add-remove."
 _TWO_NODES = (
-    "If two of the three center nodes work together against you, they can open your part. "
+    "If two of the three center nodes work together against you, they could open your part. "
     "It is then blurred by your own noise only, which is less than promised."
 )
 _COLLUDERS = (

@@ -23,7 +23,7 @@ from tacit.studies.plain_words import plain_words
 from tacit.studies.study import Study
 
 LEAVING = (
-    "You can leave at any time, with one click or with `tacit party opt-out`. From the next question on nothing leaves "
+    "You can leave at any time, with one click or one command. From the next question on nothing leaves "
     "you. What was spent stays spent, and what was added up before stays in the result."
 )
 _NOT_PRIVATE = "Nothing is promised about any single person here: this is NOT differentially private."
