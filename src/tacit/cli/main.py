@@ -50,6 +50,7 @@ COMMANDS = {
     "coordinator": LazyCommand("network.coordinator", "app", "Run a federation: server, members, studies."),
     "party": LazyCommand("network.party", "app", "Take part in a federation with your own data."),
     "center": LazyCommand("network.center", "app", "Run one node of the center."),
+    "approver": LazyCommand("network.approver", "app", "Approve studies: sign with a key of your own."),
 }
 
 
