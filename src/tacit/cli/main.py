@@ -39,6 +39,9 @@ COMMANDS = {
     "reproduce": LazyCommand(
         "local.reproduce", "reproduce", "Make a document's table or figure again, beside our own calibration."
     ),
+    "export": LazyCommand(
+        "local.export", "export", "Write a model for other programs: ONNX, or its coefficients as CSV."
+    ),
     "run": LazyCommand("network.run", "run", "Run a study between the members of a federation."),
     "doctor": LazyCommand(
         "network.doctor",
