@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.console import err, folder, number, out, watching
-from tacit.cli.result import result_of
 
 if TYPE_CHECKING:
     from tacit.data.schema import Schema
@@ -43,6 +42,7 @@ def demo(
     from tacit.federation.policy import Policy
     from tacit.report.comparison import ComparisonEntry, ComparisonReport
     from tacit.storage import write_json
+    from tacit.studies.result import result_of
 
     methods = methods_to_compare(epsilon)
     for model in methods.values():
