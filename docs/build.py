@@ -59,6 +59,9 @@ def every_command() -> Iterator[list[str]]:
         found = command.load()
         if isinstance(found, typer.Typer):
             yield from ([name, str(below.name)] for below in found.registered_commands)
+            for group in found.registered_groups:
+                assert group.typer_instance is not None
+                yield from ([name, str(group.name), str(c.name)] for c in group.typer_instance.registered_commands)
 
 
 def cli_page() -> str:

@@ -19,7 +19,7 @@ ROOT = Path(tacit.__file__).parent
 
 # From the top to the bottom: a module may import from its own layer and from those below.
 LAYERS = (
-    "cli", "daemon", "reproduce", "studies", "methods", "report", "federation", "secure", "privacy", "models",
+    "cli", "web", "daemon", "reproduce", "studies", "methods", "report", "federation", "secure", "privacy", "models",
     "datasets", "data", "record", "storage", "wire", "rand", "bisection", "visible", "errors",
 )  # fmt: skip
 

@@ -54,6 +54,8 @@ def _tables(text: str, source: str) -> dict[str, Any]:
         file = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(_syntax_message(str(error), text, source)) from None
+    except (ValueError, RecursionError):  # numbers of thousands of digits, thousands of brackets within each other
+        raise StudyError(f"{source}: a number or a list in it is too long to be read; write it shorter") from None
     whole = Section(file, source=source, path="")
     whole.check_keys(TABLES)
     for table in ("study", "target", "feature"):

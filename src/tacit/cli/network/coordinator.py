@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.console import err, out, working
+from tacit.cli.network import account
+from tacit.cli.network.account import FOLDER, Folder
 
 if TYPE_CHECKING:
     from tacit.federation.member.coordinator_folder import CoordinatorFolder
     from tacit.federation.member.identity import Role
+    from tacit.federation.nats.journal import Journal
+    from tacit.web.coordinator.service import CoordinatorSite
 
 app = typer.Typer(help="Run a federation: server, members, studies.", no_args_is_help=True, rich_markup_mode=None)
 
-Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help="The coordinator's folder.")]
-FOLDER = Path("coordinator")
+app.add_typer(account.app, name="account")
 
 
 @app.command("init")
@@ -49,12 +52,28 @@ def init(
 
 
 @app.command("serve")
-def serve(folder: Folder = FOLDER) -> None:
+def serve(
+    folder: Folder = FOLDER,
+    web: Annotated[bool, typer.Option("--web", help="Serve the web site, too.")] = False,
+    web_listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the site listens; elsewhere than on this machine by TLS.")
+    ] = "127.0.0.1:8020",
+    web_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A host name under which browsers reach the site.")
+    ] = None,
+    web_public: Annotated[
+        bool, typer.Option("--web-public", help="Show published studies to everybody, not to members alone.")
+    ] = False,
+) -> None:
     """Run the message server and let in whoever was invited, until Ctrl-C; one line of JSON for each event.
 
     Examples:
 
       tacit coordinator serve
+
+      tacit coordinator serve --web
+
+      tacit coordinator serve --web --web-listen 0.0.0.0:443 --web-host tacit.example.org
     """
     import asyncio
 
@@ -62,7 +81,19 @@ def serve(folder: Folder = FOLDER) -> None:
 
     coordinator = CoordinatorFolder(folder)
     try:
-        asyncio.run(_serve(coordinator))
+        if web:
+            from tacit.federation.nats.journal import Journal
+            from tacit.web.coordinator.service import CoordinatorSite, WebWish
+
+            journal = Journal("coordinator")
+            wish = WebWish(listen=web_listen, names=tuple(web_host or ()), is_public=web_public)
+            site = CoordinatorSite(folder, wish, journal)
+            try:
+                asyncio.run(_serve_with_site(coordinator, site, journal))
+            finally:
+                site.close()
+        else:
+            asyncio.run(_serve(coordinator))
     finally:
         coordinator.close()
 
@@ -73,6 +104,15 @@ async def _serve(coordinator: CoordinatorFolder) -> None:
     from tacit.federation.nats.service import stop_on_signals
 
     await CoordinatorDaemon(coordinator, Journal("coordinator")).serve(stop_on_signals())
+
+
+async def _serve_with_site(coordinator: CoordinatorFolder, site: CoordinatorSite, journal: Journal) -> None:
+    from tacit.daemon.coordinator.server import CoordinatorDaemon
+    from tacit.federation.nats.service import stop_on_signals
+    from tacit.web.serving import together
+
+    stop = stop_on_signals()
+    await together(stop, CoordinatorDaemon(coordinator, journal).serve(stop), site.serve(stop))
 
 
 @app.command("invite")

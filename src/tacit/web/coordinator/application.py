@@ -1,0 +1,39 @@
+"""The coordinator's site, put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from starlette.types import ASGIApp
+
+from tacit.daemon.coordinator.study_store import StudyStore
+from tacit.storage import Database
+from tacit.web import sign_in
+from tacit.web.account import Account
+from tacit.web.coordinator import catalogue
+from tacit.web.coordinator.permission import Desk
+from tacit.web.page import MenuLink
+from tacit.web.site import Site, SiteSettings, make_app
+
+# A new page is a module with a `router`, and an entry here.
+ROUTERS = (sign_in.router, catalogue.router)
+
+
+def navigation(account: Account | None) -> list[MenuLink]:
+    """The entries on top of the coordinator's pages."""
+    return [MenuLink("/", "Studies")]
+
+
+def make_coordinator_site(
+    settings: SiteSettings, database: Database, studies: StudyStore, *, is_public: bool
+) -> tuple[Site, ASGIApp]:
+    """The coordinator's site and its application.
+
+    Args:
+        settings: its name and hosts; the navigation is its own.
+        database: what `tacit.web.store.open_store` opened.
+        studies: the coordinator's studies.
+        is_public: whether published studies are shown to everybody, and not to members alone.
+    """
+    site = Site(replace(settings, links=navigation), database)
+    return site, make_app(site, ROUTERS, desk=Desk(studies, is_public=is_public))

@@ -1,0 +1,90 @@
+"""The catalogue: which studies there are, what each wants to know, and what it promises."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from tacit.daemon.coordinator.study_store import STATES, State, StudyStore, StudyVersion
+from tacit.errors import TacitError
+from tacit.web.account import Account
+from tacit.web.coordinator.permission import check_member, desk_of, may_see, seen_version
+from tacit.web.coordinator.words import StudyWords, in_words
+from tacit.web.page import show
+
+router = APIRouter()
+Reader = Annotated[Account | None, Depends(check_member)]
+
+
+@router.get("/")
+async def catalogue(
+    request: Request, account: Reader, search: Annotated[str, Query(max_length=200)] = "", state: str = ""
+) -> Response:
+    """Every study that the visitor may see, newest first."""
+    desk = desk_of(request)
+    chosen: tuple[State, ...] = tuple(each for each in STATES if state in ("", each))
+    found = seen_studies(desk.studies, account, is_public=desk.is_public, states=chosen, search=search)
+    everything = found if not (search or state) else seen_studies(desk.studies, account, is_public=desk.is_public)
+    counts = {each: sum(version.state == each for version in everything) for each in STATES}
+    entries = [(version, words_of(version)) for version in found]
+    values: dict[str, Any] = {
+        "entries": entries,
+        "counts": counts,
+        "total": len(everything),
+        "search": search,
+        "state": state,
+    }
+    return show(request, "coordinator/catalogue.html.j2", **values)
+
+
+def seen_studies(
+    studies: StudyStore,
+    account: Account | None,
+    *,
+    is_public: bool,
+    states: tuple[State, ...] = STATES,
+    search: str = "",
+) -> list[StudyVersion]:
+    """The latest version of each study that an account may see, of those in one of the states with all the words."""
+    latest: dict[str, StudyVersion] = {}
+    for version in studies.all(states, search):
+        known = latest.get(version.study)
+        if may_see(account, version, is_public=is_public) and (known is None or known.number < version.number):
+            latest[version.study] = version
+    return list(latest.values())
+
+
+def words_of(version: StudyVersion) -> StudyWords | None:
+    """A study in plain words; None of a draft that is not a study yet."""
+    try:
+        return in_words(version.read())
+    except TacitError:
+        return None
+
+
+@router.get("/studies/{study}")
+async def study_page(request: Request, account: Reader, study: str, version: int | None = None) -> Response:
+    """One study: purpose, data wanted, promise, who asks, and what it builds on."""
+    desk, found = desk_of(request), seen_version(request, study, version)
+    others = [each for each in desk.studies.versions(study) if may_see(account, each, is_public=desk.is_public)]
+    base = desk.studies.find(found.builds_on) if found.builds_on else None
+    values: dict[str, Any] = {
+        "study": found,
+        "words": words_of(found),
+        "versions": others,
+        "base": base if base is not None and may_see(account, base, is_public=desk.is_public) else None,
+        "built_on": [each for each in desk.studies.built_on(study) if may_see(account, each, is_public=desk.is_public)],
+        "deeds": [deed for deed in desk.studies.deeds(study) if deed.number in {each.number for each in others}],
+    }
+    return show(request, "coordinator/study.html.j2", **values)
+
+
+@router.get("/studies/{study}/file")
+async def study_file(request: Request, account: Reader, study: str, version: int | None = None) -> Response:
+    """The study file."""
+    found = seen_version(request, study, version)
+    headers = {"content-disposition": f'attachment; filename="study-{found.study}-{found.number}.toml"'}
+    return PlainTextResponse(found.text, headers=headers)

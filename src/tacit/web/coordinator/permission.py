@@ -1,0 +1,65 @@
+"""Who may see and do what with studies at the coordinator's site."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from tacit.daemon.coordinator.study_store import PUBLIC_STATES, StudyStore, StudyVersion
+from tacit.web.account import Account
+from tacit.web.form import NeedsLogIn, visit_of
+
+
+def may_see(account: Account | None, version: StudyVersion, *, is_public: bool) -> bool:
+    """Whether somebody may know that this version exists.
+
+    What is published is seen by members, and by everybody where the site is public. What is not yet published is seen
+    by its author and by those who approve.
+    """
+    if version.state in PUBLIC_STATES:
+        return is_public or account is not None
+    return account is not None and (account.name == version.author or account.may("approver"))
+
+
+def may_change(account: Account | None, version: StudyVersion) -> bool:
+    """Whether somebody may change a draft, or make the next version: its author, and administrators."""
+    return account is not None and account.may("researcher") and (
+        account.name == version.author or account.may("administrator")
+    )  # fmt: skip
+
+
+def may_approve(account: Account | None, version: StudyVersion) -> bool:
+    """Whether somebody may approve a version: an approver who is not its author."""
+    return account is not None and account.may("approver") and account.name != version.author
+
+
+def seen_version(request: Request, study: str, number: int | None = None) -> StudyVersion:
+    """A version that the visitor may see, the latest such by default; 404 for any other, as if there were none."""
+    desk = desk_of(request)
+    account = visit_of(request).account
+    for version in desk.studies.versions(study):
+        if number in (None, version.number) and may_see(account, version, is_public=desk.is_public):
+            return version
+    raise HTTPException(404)
+
+
+def check_member(request: Request) -> Account | None:
+    """A dependency: whoever may look at the catalogue; on a site for members, who has logged in."""
+    account = visit_of(request).account
+    if account is None and not desk_of(request).is_public:
+        raise NeedsLogIn
+    return account
+
+
+class Desk:
+    """What the coordinator's pages share besides their site: the studies, and whether everybody may read them."""
+
+    def __init__(self, studies: StudyStore, *, is_public: bool) -> None:
+        self.studies = studies
+        self.is_public = is_public
+
+
+def desk_of(request: Request) -> Desk:
+    """The desk of the site that a request is to."""
+    desk: Desk = request.app.state.desk
+    return desk

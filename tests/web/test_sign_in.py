@@ -1,0 +1,124 @@
+"""Logging in and out, and passwords."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tacit.errors import SettingError
+from tacit.web.account import Accounts, fits
+from tacit.web.session import Attempts
+from tacit.web.store import open_store
+from tests.web.conftest import PASSWORD, Desk
+
+
+def test_the_first_password_must_be_changed_before_anything_else(desk: Desk) -> None:
+    given = desk.site.accounts.add("ada", "viewer")
+    ada = desk.visitor()
+    assert ada.log_in("ada", given).headers["location"] == "/password"
+    assert ada.get("/").headers["location"] == "/password"
+    form = {"password": given, "new_password": PASSWORD, "again_password": PASSWORD}
+    assert ada.post("/password", form).headers["location"] == "/"
+    assert "Your password is changed" in ada.get("/").text
+    assert "Your password is changed" not in ada.get("/").text  # told once
+    assert desk.visitor().log_in("ada", given).status_code == 401
+    assert desk.visitor().log_in("ada").status_code == 303
+
+
+def test_a_new_password_ends_the_sessions_elsewhere(desk: Desk) -> None:
+    here = desk.member("ada", "viewer")
+    there = desk.visitor()
+    there.log_in("ada")
+    new = "another good password"
+    here.post("/password", {"password": PASSWORD, "new_password": new, "again_password": new})
+    assert here.get("/").status_code == 200
+    assert there.get("/").status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ({"password": "wrong"}, "not your present password"),
+        ({"new_password": "short"}, "has 5 characters"),
+        ({"new_password": "x" * 300}, "200 is the most"),
+        ({"new_password": "adaadaadaada"}, "same few characters"),
+        ({"again_password": "something else here"}, "differ"),
+        ({"new_password": PASSWORD, "again_password": PASSWORD}, "present password"),
+    ],
+)
+def test_a_password_that_will_not_do_is_told_beside_its_field(desk: Desk, form: dict[str, str], told: str) -> None:
+    ada = desk.member("ada", "viewer")
+    good = {"password": PASSWORD, "new_password": "another good one", "again_password": "another good one"}
+    answer = ada.post("/password", {**good, **form})
+    assert answer.status_code == 400
+    assert told in answer.text
+    assert 'aria-invalid="true"' in answer.text
+    assert PASSWORD not in answer.text
+
+
+def test_wrong_names_and_wrong_passwords_look_alike(desk: Desk) -> None:
+    desk.member("ada", "viewer")
+    wrong = desk.visitor().log_in("ada", "not this one")
+    nobody = desk.visitor().log_in("bob", "not this one")
+    assert wrong.status_code == nobody.status_code == 401
+    assert re.sub("[0-9a-f]{64}", "", wrong.text.replace("ada", "bob")) == re.sub("[0-9a-f]{64}", "", nobody.text)
+
+
+def test_guesses_are_limited_and_others_are_not_shut_out(desk: Desk) -> None:
+    desk.member("ada", "viewer")
+    desk.site.accounts.add("bob", "viewer")
+    guesser = desk.visitor()
+    for _ in range(Attempts.PER_PAIR):
+        assert guesser.log_in("ada", "a guess").status_code == 401
+    answer = guesser.log_in("ada")  # the right one, too late
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) > 0
+    assert guesser.log_in("bob", "a guess").status_code == 401
+    elsewhere = desk.visitor(address="192.0.2.7")
+    assert elsewhere.log_in("ada").status_code == 303
+
+
+def test_a_log_in_begins_a_new_session(desk: Desk) -> None:
+    """Nobody can be logged into a session whose key somebody else chose."""
+    desk.member("ada", "viewer")
+    visitor = desk.visitor()
+    visitor.client.cookies.set(desk.site.visits.session_cookie, "chosen-by-another")
+    visitor.log_in("ada")
+    assert desk.site.sessions.account_of("chosen-by-another") is None
+    assert visitor.get("/").status_code == 200
+
+
+def test_a_disabled_account_is_out_at_once(desk: Desk) -> None:
+    desk.member("root", "administrator")
+    ada = desk.member("ada", "viewer")
+    desk.site.accounts.disable("ada")
+    assert ada.get("/").status_code == 303
+    assert desk.visitor().log_in("ada").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "next_", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:x", "/a\nb"]
+)
+def test_logging_in_leads_nowhere_else(desk: Desk, next_: str) -> None:
+    desk.member("ada", "viewer")
+    visitor = desk.visitor()
+    form = {"name": "ada", "password": PASSWORD, "next": next_}
+    assert visitor.post("/log-in", form).headers["location"] == "/"
+
+
+def test_the_database_has_no_password_and_no_session_key() -> None:
+    database = open_store(None)
+    accounts = Accounts(database)
+    password = accounts.add("ada", "administrator")
+    assert fits(password, accounts.password_hash("ada"))
+    assert not any(password in line for line in database.iterdump())
+    with pytest.raises(SettingError, match="last administrator"):
+        accounts.disable("ada")
+    assert not accounts.get("ada").disabled
+
+
+@pytest.mark.parametrize("name", ["", "Ada", "a b", "<script>", "a" * 41, "ada\x1b[2K", "../ada"])
+def test_odd_names_are_refused(name: str) -> None:
+    with pytest.raises(SettingError, match="cannot be an account's name"):
+        Accounts(open_store(None)).add(name, "viewer")
