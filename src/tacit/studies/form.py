@@ -49,7 +49,7 @@ def form_of(text: str) -> dict[str, str] | None:
     """The fields that say what a study file says; None of a text that no form can hold."""
     try:
         file: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, or numbers and lists without end
         return None
     features = file.pop("feature", [])
     if not isinstance(features, list) or len(features) > MOST_FEATURES:
@@ -215,7 +215,7 @@ def _number(typed: str) -> int | float | str:
 def _toml(field: str, fields: Mapping[str, str]) -> dict[str, Any]:
     try:
         return tomllib.loads(fields.get(field, ""))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         where = "method.settings" if field == "settings" else "rest"
         raise StudyError(f"{where} is not TOML ({error}); keys are written key = value, texts need quotes") from None
 
