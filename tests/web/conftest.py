@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import httpx
@@ -15,6 +16,7 @@ from tacit.web import account as account_module
 from tacit.web.coordinator.application import make_coordinator_site
 from tacit.web.site import Site, SiteSettings, own_hosts
 from tacit.web.store import open_store
+from tests.web.browser import Browser, LiveSite, chromium_browser, live
 
 HOST = "127.0.0.1:8020"
 PASSWORD = "four words no saying"
@@ -117,9 +119,9 @@ def _light_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_module, "_NOBODY", light.hash("nobody"))
 
 
-def make_desk(*, is_public: bool = False, tls: bool = False) -> Desk:
+def make_desk(*, is_public: bool = False, tls: bool = False, port: int = 8020) -> Desk:
     studies = StudyStore(None)
-    settings = SiteSettings(name="Tacit coordinator", hosts=own_hosts(8020), tls=tls)
+    settings = SiteSettings(name="Tacit coordinator", hosts=own_hosts(port), tls=tls)
     site, app = make_coordinator_site(settings, open_store(None), studies, is_public=is_public)
     return Desk(site, studies, app)
 
@@ -132,3 +134,42 @@ def desk() -> Desk:
 @pytest.fixture
 def public_desk() -> Desk:
     return make_desk(is_public=True)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for the tests of a module: its event loop must not be there when others run theirs."""
+    with chromium_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    yield chromium
+    chromium.close_pages()
+
+
+@dataclass
+class LiveDesk(Desk):
+    live: LiveSite
+
+    @property
+    def url(self) -> str:
+        return self.live.url
+
+    def new_account(self, name: str, role: str) -> None:
+        """An account that has chosen its password."""
+        self.live.call(lambda: (self.site.accounts.add(name, role), self.site.accounts.set_password(name, PASSWORD)))
+
+
+@pytest.fixture
+def live_desk() -> Iterator[LiveDesk]:
+    """A public coordinator's site that listens."""
+    made: list[Desk] = []
+
+    def make(port: int) -> tuple[object, object]:
+        made.append(make_desk(is_public=True, port=port))
+        return made[0].app, made[0].site.live
+
+    with live(make) as site:
+        yield LiveDesk(made[0].site, made[0].studies, made[0].app, live=site)

@@ -30,14 +30,16 @@ _STATIC = Path(__file__).parent / "static"
 
 @dataclass(frozen=True)
 class MenuLink:
-    """An entry of the navigation."""
+    """An entry of the navigation; `below` is where its pages are, if not below its own path."""
 
     path: str
     label: str
+    below: str = ""
 
     def is_here(self, path: str) -> bool:
         """Whether a page at `path` is under this entry."""
-        return path == self.path or (self.path != "/" and path.startswith(f"{self.path}/"))
+        below = self.below or self.path
+        return path == self.path or (below != "/" and path.startswith(f"{below}/"))
 
 
 def make_environment() -> jinja2.Environment:

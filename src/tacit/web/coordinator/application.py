@@ -21,7 +21,7 @@ ROUTERS = (sign_in.router, catalogue.router)
 
 def navigation(account: Account | None) -> list[MenuLink]:
     """The entries on top of the coordinator's pages."""
-    return [MenuLink("/", "Studies")]
+    return [MenuLink("/", "Studies", below="/studies")]
 
 
 def make_coordinator_site(

@@ -19,6 +19,7 @@ class StudyWords:
         question: what is to be predicted.
         columns: each column that is used, with what may stand in it.
         promise: how each record is protected.
+        in_short: the promise in a few words.
         method: how the model is learned.
         parties: who is asked, and how many must take part.
     """
@@ -26,6 +27,7 @@ class StudyWords:
     question: str
     columns: Sequence[tuple[str, str]]
     promise: str
+    in_short: str
     method: str
     parties: str
 
@@ -38,6 +40,9 @@ def in_words(study: Study) -> StudyWords:
         question=f"Predicts {target.name}: {', '.join(others)} or {last}.",
         columns=[(feature.name, _column(feature)) for feature in study.schema.features],
         promise=promise_words(study.privacy),
+        in_short="exact sums"
+        if study.privacy is None
+        else f"epsilon {study.privacy.epsilon:g} per {study.privacy.unit}",
         method=study.method or "the default method for this promise",
         parties=_parties(study),
     )
