@@ -112,7 +112,9 @@ async def _serve_with_site(coordinator: CoordinatorFolder, site: CoordinatorSite
     from tacit.web.serving import together
 
     stop = stop_on_signals()
-    await together(stop, CoordinatorDaemon(coordinator, journal).serve(stop), site.serve(stop))
+    daemon = CoordinatorDaemon(coordinator, journal)
+    daemon.on_consent = site.operations.consented
+    await together(stop, daemon.serve(stop), site.serve(stop))
 
 
 @app.command("invite")
