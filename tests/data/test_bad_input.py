@@ -31,7 +31,7 @@ SMALL = Schema((Numeric("age", 20, 90), Categorical("pain", ("a", "b"))), Target
         ("age,pain,t\n30,SECRET,1\n30,SECRET,1\n30,y,0\n", r"column 'pain': 3 values \(2 different ones\).*'bucket'"),
         ("age,pain,t\n30,a,SECRET\n", r"target 't': 1 labels \(1 different ones\) are not among its classes"),
         ("age,pain,t\n30,a,\n", "target 't': 1 missing labels"),
-        ("age,pain,t\n30,a,1\n30,a,1,SECRET\n", "cannot be read .* in line 3"),
+        ("age,pain,t\n30,a,1\n30,a,1,SECRET\n", "cannot be read in line 3"),
         ('age,pain,t\n30,"a,1\n30,SECRET,1\n', "cannot be read"),
     ],
 )

@@ -29,7 +29,7 @@ TARGETS = {2: ("no", "yes"), 3: ("low", "middle", "high")}
 def features(missing: bool) -> tuple[Feature, ...]:
     return (
         Numeric("age", 20, 90, missing="indicator" if missing else "error"),
-        Numeric("dose", 0, 1, missing="middle" if missing else "error"),
+        Numeric("dose", 0, 1, missing_value=0.2) if missing else Numeric("dose", 0, 1),
         Binary("treated", ("no", "yes"), missing="middle" if missing else "error"),
         Binary("smoker", ("0", "1"), missing="indicator" if missing else "error"),
         Categorical("site", ("=a", "b", "c"), missing="indicator" if missing else "error", unknown="bucket"),
@@ -43,7 +43,7 @@ def frame(n: int, n_classes: int, *, gaps: bool) -> pd.DataFrame:
         {
             "age": chance.uniform(0, 110, n),  # beyond the bounds, too
             "dose": chance.uniform(0, 1, n),
-            "treated": chance.choice(["no", "yes", "Yes", "0", "True"], n),
+            "treated": chance.choice(["no", "yes", "Yes", "0", "True", "NO"], n),
             "smoker": chance.choice(["0", "1", "1.0"], n),
             "site": chance.choice(["=a", "b", "c", "elsewhere"], n),
             "grade": chance.choice(["1", "2", "3.0"], n),

@@ -13,7 +13,8 @@ from ..daemon.conftest import STUDY
 
 RICH = STUDY.replace('name = "averaging"', 'name = "averaging"\nl2 = 0.5').replace(
     'kind = "binary"',
-    'kind = "binary"\nmissing = "indicator"\n\n[[feature]]\nname = "site"\nkind = "categorical"\n'
+    'kind = "binary"\nmissing = "indicator"\naliases = { 1 = ["t", "on"] }\n\n'
+    '[[feature]]\nname = "site"\nkind = "categorical"\n'
     'categories = ["a", "b, c", "say \\"d\\""]\nunknown = "bucket"',
 ).replace('"Who recovers?"', '"Who recovers?"\ncoding = "full"\nignore = ["id"]\nnorm_bound = 1.5')  # fmt: skip
 
@@ -80,4 +81,5 @@ def test_what_no_form_can_hold_stays_a_text() -> None:
     assert form_of("no = toml = at all") is None
     assert form_of("feature = 3") is None
     assert form_of('[[feature]]\nname = "a"\nlow = [1]') is None
+    assert form_of("feature = [3]") is None
     assert form_of("method = 3") is None

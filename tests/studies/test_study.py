@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tacit.data.schema import Schema
 from tacit.errors import StudyError
+from tacit.privacy.guarantee import LARGEST_EPSILON
 from tacit.studies import FederationRequest, PrivacyRequest, Study
 from tacit.visible import unseen
 
@@ -304,6 +306,7 @@ def test_no_study_can_be_made_that_its_file_could_not_say() -> None:
 
 
 TEXT = st.text(min_size=1, max_size=100).filter(lambda text: bool(text.strip()) and unseen(text) is None)
+PARTY = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,20}", fullmatch=True)
 NUMBER = st.floats(allow_nan=False) | st.integers(-(2**62), 2**62)
 SETTING = st.recursive(
     st.booleans() | NUMBER | TEXT,
@@ -313,12 +316,14 @@ SETTING = st.recursive(
 
 
 @given(
-    name=TEXT,
+    name=st.builds(
+        "{}{}".format, st.from_regex(r"\w", fullmatch=True), TEXT.map(lambda text: re.sub(r"[/\\:]", "", text))
+    ),
     settings=st.dictionaries(
         TEXT.filter(lambda key: key not in ("name", "epsilon", "delta", "unit", "relation")), SETTING, max_size=4
     ),
-    epsilon=st.floats(min_value=1e-300, allow_nan=False) | st.just(math.inf),
-    parties=st.none() | st.lists(TEXT, min_size=1, max_size=4, unique=True).map(tuple),
+    epsilon=st.floats(min_value=1e-300, max_value=LARGEST_EPSILON) | st.just(math.inf),
+    parties=st.none() | st.lists(PARTY, min_size=1, max_size=4, unique=True).map(tuple),
 )
 def test_a_written_study_reads_back_the_same(
     name: str, settings: dict[str, object], epsilon: float, parties: tuple[str, ...] | None

@@ -79,7 +79,7 @@ def test_search_and_states(public_desk: Desk) -> None:
 
 
 def test_names_are_text_whatever_they_contain(public_desk: Desk) -> None:
-    publish(public_desk, STUDY.replace("Readmission", "<script>alert(1)</script>"))
+    publish(public_desk, STUDY.replace("Readmission", "A <script>alert(1)"))
     page = public_desk.visitor().get("/").text
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page

@@ -19,7 +19,15 @@ COMMANDS = {
     "demo": LazyCommand(
         "local.demo", "demo", "Let three simulated hospitals learn together, exactly and privately, and compare."
     ),
+    "check": LazyCommand(
+        "local.check",
+        "check",
+        "Compare your own file with a study: line, column and value of everything that does not fit.",
+    ),
     "fit": LazyCommand("local.fit", "fit", "Fit a study's model from the parties' files."),
+    "predict": LazyCommand(
+        "local.predict", "predict", "Predict the records of a file: the likeliest class, and the chance of each class."
+    ),
     "methods": LazyCommand(
         "local.methods", "methods", "List the methods: what each promises, whom one must trust, what it costs."
     ),

@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tacit.data.date import DateRule
 from tacit.data.feature import Binary, Categorical, Feature, Numeric, Target
 from tacit.data.finding import ColumnFinding
-from tacit.data.label import BLANKS, MISSING_TEXT, normal
+from tacit.data.label import BLANKS, MISSING_TEXT, normal, small
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +26,11 @@ Floats = NDArray[np.float64]
 def code_column(feature: Feature | Target, values: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_], int]:
     """The codes of one column, which values could not be read, and how many different labels those were."""
     match feature:
+        case Numeric(date=DateRule() as rule):
+            return *_code_dates(values, rule), 0
+        case Categorical(date=DateRule() as rule):
+            months, unreadable = _code_dates(values, rule)
+            return months - 1, unreadable, int(unreadable.any())  # categories are numbered from 0
         case Numeric():
             numbers, unreadable = _code_numbers(values)
             return numbers, unreadable, 0
@@ -46,6 +52,7 @@ def finding_of(feature: Feature | Target, codes: Floats, unreadable: NDArray[np.
         unreadable=n_unreadable,
         distinct=distinct if n_unreadable else 0,
         outside=outside,
+        n_records=len(codes),
     )
 
 
@@ -59,10 +66,22 @@ def _code_numbers(values: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]]:
     for position in np.flatnonzero(~missing):
         value = values[position]
         text = value.strip(BLANKS) if isinstance(value, str) else value
-        if isinstance(text, str) and text in MISSING_TEXT:
+        if isinstance(text, str) and small(text) in MISSING_TEXT:
             missing[position] = True
         else:
             numbers[position] = _number(text)
+    return numbers, np.isnan(numbers) & ~missing
+
+
+def _code_dates(values: NDArray[Any], rule: DateRule) -> tuple[Floats, NDArray[np.bool_]]:
+    """The numbers of dates: of texts, of dates and of NumPy's and pandas' times."""
+    missing = np.asarray(pd.isna(values), dtype=bool)
+    numbers = np.full(len(values), np.nan)
+    for position in np.flatnonzero(~missing):
+        text = str(values[position]).strip(BLANKS)
+        missing[position] = small(text) in MISSING_TEXT
+        found = rule.number(text)
+        numbers[position] = np.nan if found is None else found
     return numbers, np.isnan(numbers) & ~missing
 
 

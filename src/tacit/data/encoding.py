@@ -55,9 +55,9 @@ class Layout:
         self.factor = np.array([1.0 if b is None else 2 / (b[1] - b[0]) for b in bounds])
         self._limit = np.array([np.inf if b is None else 1.0 for b in bounds])
         self._fills = [
-            (position, 0.5 if isinstance(features[i], Binary) and features[i].missing == "middle" else 0.0)
+            (position, _fill_of(features[i], self.middle[position], self.factor[position]))
             for position, i in enumerate(value_rows)
-            if features[i].missing in ("indicator", "middle")
+            if features[i].missing in ("indicator", "middle", "value")
         ]
         self._labels = [
             (i, starts[i], 1 if coding == "reference" else 0)
@@ -123,6 +123,14 @@ def clip_rows(X: Floats, norm_bound: float, *, overwrite: bool = False) -> tuple
     shrunk = norm_bound * (1 - slack) / np.linalg.norm(unit, axis=1, keepdims=True)
     clipped[long] = unit * shrunk
     return clipped, len(long)
+
+
+def _fill_of(feature: Feature, middle: float, factor: float) -> float:
+    """What stands for a missing value, encoded."""
+    if isinstance(feature, Binary):
+        return 0.5 if feature.missing == "middle" else 0.0
+    fill = feature.fill if isinstance(feature, Numeric) else None
+    return 0.0 if fill is None else float((fill - middle) * factor)
 
 
 def _bounds_of(feature: Feature) -> tuple[float, float] | None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from tacit.data.date import DateRule
 from tacit.data.label import code_of, normal
 from tacit.errors import SchemaError
 
-MissingRule = Literal["error", "indicator", "middle", "drop"]
+MissingRule = Literal["error", "indicator", "middle", "value", "drop"]
 UnknownRule = Literal["error", "bucket"]
 Coding = Literal["reference", "full"]
 Unfit = Literal["error", "skip"]
 """What a record that does not fit the schema is: an error, or one that keeps its place and adds nothing."""
-MISSING_RULES: tuple[MissingRule, ...] = ("error", "indicator", "middle", "drop")
+MISSING_RULES: tuple[MissingRule, ...] = ("error", "indicator", "middle", "value", "drop")
 UNKNOWN_RULES: tuple[UnknownRule, ...] = ("error", "bucket")
+Aliases = tuple[tuple[str, tuple[str, ...]], ...]
+"""A label, and further texts for it; written as a table."""
+MONTHS = tuple(str(month) for month in range(1, 13))
 
 
 @dataclass(frozen=True)
@@ -24,12 +28,21 @@ class Numeric:
     """A number. With bounds it is scaled to [-1, 1] by them and clipped to them; without, it is taken as it is.
 
     The bounds are public facts of the field (an age lies in 0..100), never the least and largest value of the data.
+
+    Attributes:
+        low, high: the bounds.
+        missing: what a missing value is: an error, the middle of the bounds, the `missing_value`, either of these with
+            an indicator beside it, or a reason to drop the record.
+        missing_value: what stands for a missing value instead of the middle; public, too (a usual lactate is 1.5).
+        date: the column holds dates, and this is their number: "year", "month" or "days since 2020-01-01".
     """
 
     name: str
     low: float | None = None
     high: float | None = None
     missing: MissingRule = "error"
+    missing_value: float | None = None
+    date: DateRule | None = None
 
     kind: ClassVar[str] = "numeric"
 
@@ -37,6 +50,7 @@ class Numeric:
         """Check the bounds and the rule."""
         _check_name(self.name)
         _check_missing(self.name, self.missing)
+        _read_date(self)
         if (self.low is None) != (self.high is None):
             raise SchemaError(f"feature {self.name!r}: low={self.low}, high={self.high}; give both bounds or neither")
         if self.low is not None and self.high is not None:
@@ -45,11 +59,38 @@ class Numeric:
                 raise SchemaError(f"feature {self.name!r}: low={low} must be below high={high}, by a finite distance")
             object.__setattr__(self, "low", low)
             object.__setattr__(self, "high", high)
-        elif self.missing in ("indicator", "middle"):
+        elif self.missing in ("indicator", "middle", "value"):
             raise SchemaError(
-                f"feature {self.name!r}: missing={self.missing!r} puts the middle of the bounds in place of a missing "
-                "value, but there are no bounds; give low and high, or missing='drop'"
+                f"feature {self.name!r}: missing={self.missing!r} puts a value within the bounds in place of a missing "
+                "one, but there are no bounds; give low and high, or missing='drop'"
             )
+        self._check_missing_value()
+
+    def _check_missing_value(self) -> None:
+        if self.missing_value is None:
+            if self.missing == "value":
+                raise SchemaError(f"feature {self.name!r}: missing='value' needs a missing_value, such as 1.5")
+            return
+        value = _number(self.name, "missing_value", self.missing_value)
+        if self.bounds is None or not self.bounds[0] <= value <= self.bounds[1]:
+            raise SchemaError(
+                f"feature {self.name!r}: missing_value={value:g} lies outside low={self.low}, high={self.high}"
+            )
+        if self.missing == "error":  # who names the value has named the rule
+            object.__setattr__(self, "missing", "value")
+        elif self.missing not in ("value", "indicator"):
+            raise SchemaError(
+                f"feature {self.name!r}: missing={self.missing!r} has no use for a missing_value; leave one of them out"
+            )
+        object.__setattr__(self, "missing_value", value)
+
+    @property
+    def fill(self) -> float | None:
+        """The number that stands for a missing value, if one does."""
+        if self.bounds is None or self.missing in ("error", "drop"):
+            return None
+        low, high = self.bounds
+        return low + (high - low) / 2 if self.missing_value is None else self.missing_value
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -73,6 +114,7 @@ class Binary:
     name: str
     values: tuple[str, ...] = ("0", "1")
     missing: MissingRule = "error"
+    aliases: Aliases = ()  # further texts for a value: {"F": ["female", "w"]}
 
     kind: ClassVar[str] = "binary"
     largest_square: ClassVar[float] = 1.0  # a missing value is 0 beside its indicator, or 1/2 without one
@@ -81,15 +123,22 @@ class Binary:
         """Check the values and the rule."""
         _check_name(self.name)
         _check_missing(self.name, self.missing)
+        _check_no_value(self.name, self.missing)
         values = _names(f"feature {self.name!r}", "values", self.values)
         if len(values) != 2:
             raise SchemaError(f"feature {self.name!r}: a binary feature has two values, not {len(values)}: {values}")
         object.__setattr__(self, "values", values)
+        object.__setattr__(self, "aliases", _read_aliases(f"feature {self.name!r}", values, self.aliases))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The declared values, in the order of their codes."""
+        return self.values
 
     @property
     def codes(self) -> dict[str, int]:
         """The code (0 or 1) of every text that stands for a value."""
-        return code_of(self.values)
+        return code_of(self.values, dict(self.aliases))
 
     def columns(self, coding: Coding) -> tuple[str, ...]:
         """The names of the encoded columns."""
@@ -101,9 +150,11 @@ class Categorical:
     """A feature with a declared list of categories, encoded as at most one 1 among its columns."""
 
     name: str
-    categories: tuple[str, ...]
+    categories: tuple[str, ...] = ()  # of a date's month: 1 to 12, and need not be listed
     missing: MissingRule = "error"
     unknown: UnknownRule = "error"
+    aliases: Aliases = ()  # further texts for a category: {"none": ["asymptomatic", "4"]}
+    date: DateRule | None = None  # the column holds dates, and their months are the categories
 
     kind: ClassVar[str] = "categorical"
     largest_square: ClassVar[float] = 1.0
@@ -112,17 +163,38 @@ class Categorical:
         """Check the categories and the rules."""
         _check_name(self.name)
         _check_missing(self.name, self.missing)
+        _check_no_value(self.name, self.missing)
         if self.unknown not in UNKNOWN_RULES:
             raise SchemaError(f"feature {self.name!r}: unknown={self.unknown!r} is not one of {UNKNOWN_RULES}")
+        _read_date(self)
+        if self.date is not None:
+            self._check_months(self.date)
         categories = _names(f"feature {self.name!r}", "categories", self.categories)
         if len(categories) < 2:
             raise SchemaError(f"feature {self.name!r}: needs two categories or more, has {len(categories)}")
         object.__setattr__(self, "categories", categories)
+        object.__setattr__(self, "aliases", _read_aliases(f"feature {self.name!r}", categories, self.aliases))
+
+    def _check_months(self, rule: DateRule) -> None:
+        if rule.part != "month":
+            raise SchemaError(
+                f'feature {self.name!r}: date={str(rule)!r} is a number; give kind = "numeric" and bounds'
+            )
+        if tuple(self.categories) not in ((), MONTHS) or self.aliases or self.unknown != "error":
+            raise SchemaError(
+                f"feature {self.name!r}: the categories of date='month' are the months; list nothing else"
+            )
+        object.__setattr__(self, "categories", MONTHS)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The declared categories, in the order of their codes."""
+        return self.categories
 
     @property
     def codes(self) -> dict[str, int]:
         """The code of every text that stands for a category."""
-        return code_of(self.categories)
+        return code_of(self.categories, dict(self.aliases))
 
     @property
     def other_code(self) -> int | None:
@@ -142,6 +214,7 @@ class Target:
 
     name: str
     classes: tuple[str, ...]
+    aliases: Aliases = ()  # further texts for a class: {"yes": ["malignant", "M"]}
 
     def __post_init__(self) -> None:
         """Check the classes."""
@@ -150,11 +223,17 @@ class Target:
         if len(classes) < 2:
             raise SchemaError(f"target {self.name!r}: needs two classes or more, has {len(classes)}")
         object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "aliases", _read_aliases(f"target {self.name!r}", classes, self.aliases))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes, in the order of their codes."""
+        return self.classes
 
     @property
     def codes(self) -> dict[str, int]:
         """The index of every text that stands for a class."""
-        return code_of(self.classes)
+        return code_of(self.classes, dict(self.aliases))
 
 
 Feature = Numeric | Categorical | Binary
@@ -168,6 +247,11 @@ def _check_name(name: object) -> None:
 def _check_missing(name: str, rule: str) -> None:
     if rule not in MISSING_RULES:
         raise SchemaError(f"feature {name!r}: missing={rule!r} is not one of {MISSING_RULES}")
+
+
+def _check_no_value(name: str, rule: str) -> None:
+    if rule == "value":
+        raise SchemaError(f"feature {name!r}: missing='value' is for numbers; choose 'indicator', 'middle' or 'drop'")
 
 
 def _number(name: str, setting: str, value: object) -> float:
@@ -190,6 +274,33 @@ def _names(owner: str, setting: str, values: object) -> tuple[str, ...]:
     if doubles:
         raise SchemaError(f"{owner}: {setting} has labels that mean the same: {doubles}; name each once")
     return labels
+
+
+def _read_aliases(owner: str, labels: tuple[str, ...], aliases: object) -> Aliases:
+    """Aliases as a study file has them, a table of lists, checked: each stands for one declared label."""
+    given = dict(aliases) if isinstance(aliases, tuple) else aliases
+    if not isinstance(given, Mapping):
+        raise SchemaError(f'{owner}: aliases={aliases!r} must be a table such as {{ yes = ["malignant", "M"] }}')
+    forms = {normal(label): label for label in labels}
+    taken = dict(forms)
+    read = []
+    for label, others in given.items():
+        if normal(label) not in forms:
+            raise SchemaError(f"{owner}: aliases names {label!r}, which is none of {list(labels)}")
+        texts = _names(owner, f"aliases of {label!r}", others)
+        for text in texts:
+            if taken.setdefault(normal(text), forms[normal(label)]) != forms[normal(label)]:
+                raise SchemaError(
+                    f"{owner}: {text!r} would stand for {taken[normal(text)]!r} and for {label!r}; keep one"
+                )
+        read.append((forms[normal(label)], texts))
+    return tuple(read)
+
+
+def _read_date(feature: Numeric | Categorical) -> None:
+    """Read the rule of dates, if there is one, where it is still text."""
+    if feature.date is not None and not isinstance(feature.date, DateRule):
+        object.__setattr__(feature, "date", DateRule.read(f"feature {feature.name!r}", feature.date))
 
 
 def _indicator(name: str, rule: MissingRule) -> tuple[str, ...]:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tacit.data.feature import Categorical, Feature, Numeric, Target
+from tacit.data.feature import Binary, Categorical, Feature, Numeric, Target
 from tacit.errors import DataError
+
+LEAST_VALUES = 10
+"""So many values of a numeric column, all of them outside its bounds, are taken for another unit."""
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,31 @@ class ColumnFinding:
     missing: int = 0
     unreadable: int = 0  # not a finite number, or a label that is not declared
     distinct: int = 0  # how many different labels are not declared
-    outside: int = 0  # beyond the bounds: clipped, not an error
+    outside: int = 0  # beyond the bounds: clipped; an error if it is every value there is
+    n_records: int = 0  # that were looked at; 0 if nobody counted them
+
+    @property
+    def is_another_unit(self) -> bool:
+        """Whether every value lies beyond the bounds, and there are enough of them."""
+        known = self.n_records - self.missing - self.unreadable
+        return known >= LEAST_VALUES and self.outside == known
 
 
 def check_findings(
-    features: Sequence[Feature], target: Target | None, findings: Mapping[str, ColumnFinding], where: str
+    features: Sequence[Feature],
+    target: Target | None,
+    findings: Mapping[str, ColumnFinding],
+    where: str,
+    hint: str = "",
 ) -> None:
-    """Raise one DataError that names every column that does not fit, how often, and the ways out."""
+    """Raise one DataError that names every column that does not fit, how often, and the ways out; last, a hint."""
     problems: list[str] = []
     for feature in features:
         problems += _feature_problems(feature, findings[feature.name])
     if target is not None:
         problems += _target_problems(target, findings[target.name])
     if problems:
+        problems += [hint] if hint else []
         raise DataError(f"{where} does not fit the schema:\n" + "\n".join(f"- {problem}" for problem in problems))
 
 
@@ -61,7 +76,18 @@ def _feature_problems(feature: Feature, found: ColumnFinding) -> list[str]:
             f"column {feature.name!r}: {found.missing} missing values; fill them in, or let the schema say "
             f"missing={rules} for {feature.name!r}"
         )
-    if found.unreadable and isinstance(feature, Numeric):
+    if isinstance(feature, Numeric) and feature.bounds is not None and found.is_another_unit:
+        low, high = feature.bounds
+        problems.append(
+            f"column {feature.name!r}: every value lies outside the declared {low:g} to {high:g}, so it is probably in "
+            f"another unit; convert it, or let the schema give other bounds"
+        )
+    if found.unreadable and not isinstance(feature, Binary) and feature.date is not None:
+        problems.append(
+            f"column {feature.name!r}: {found.unreadable} values are no dates such as 2026-11-18; correct them, or "
+            "leave them empty and choose a missing rule"
+        )
+    elif found.unreadable and isinstance(feature, Numeric):
         problems.append(
             f"column {feature.name!r}: {found.unreadable} values are not finite numbers; correct them, or leave them "
             "empty and choose a missing rule"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tacit.data.feature import Binary, Categorical, Feature, Numeric, Target
+from tacit.data.label import near
 from tacit.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
     """Plain values; settings at their defaults are left out, so a later setting changes no digest."""
     form: dict[str, Any] = {
         "features": [{"name": f.name, "kind": f.kind} | _changed(f) for f in schema.features],
-        "target": {"name": schema.target.name, "classes": list(schema.target.classes)},
+        "target": {"name": schema.target.name, "classes": list(schema.target.classes)} | _aliases(schema.target),
     }
     if schema.norm_bound is not None:
         form["norm_bound"] = schema.norm_bound
@@ -42,7 +42,7 @@ def schema_from_dict(form: Mapping[str, Any]) -> dict[str, Any]:
         raise SchemaError("the schema's features must be a list, one entry for each feature")
     arguments["features"] = tuple(_feature(entry, position) for position, entry in enumerate(features, start=1))
     arguments["target"] = Target(
-        **_settings(arguments["target"], ("name", "classes"), ("name", "classes"), "the target")
+        **_settings(arguments["target"], ("name", "classes", "aliases"), ("name", "classes"), "the target")
     )
     ignore = arguments.get("ignore", ())
     if isinstance(ignore, str) or not isinstance(ignore, Sequence) or not all(isinstance(name, str) for name in ignore):
@@ -61,6 +61,7 @@ def _feature(entry: object, position: int) -> Feature:
     made = KINDS[kind]
     fields = dataclasses.fields(made)
     required = [field.name for field in fields if field.default is dataclasses.MISSING]
+    required += ["categories"] if made is Categorical and "date" not in entry else []
     settings = _settings(entry, ("kind", *(field.name for field in fields)), required, where)
     return made(**{key: value for key, value in settings.items() if key != "kind"})
 
@@ -78,15 +79,23 @@ def _settings(form: object, known: Sequence[str], required: Sequence[str], where
 
 
 def _suggestion(word: object, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(word), known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    close = near(str(word), known)
+    return f" (did you mean {close!r}?)" if close else ""
 
 
 def _changed(feature: Feature) -> dict[str, Any]:
     """The settings that differ from their defaults, tuples as lists."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for field in dataclasses.fields(feature):
         value = getattr(feature, field.name)
-        if field.name != "name" and value != field.default:
+        if field.name not in ("name", "aliases") and value != field.default:
             changed[field.name] = list(value) if isinstance(value, tuple) else value
-    return changed
+    if "date" in changed:
+        changed["date"] = str(changed["date"])
+    return changed | _aliases(feature)
+
+
+def _aliases(labelled: Feature | Target) -> dict[str, Any]:
+    """Further texts for labels, as a table; nothing if there are none."""
+    found = () if isinstance(labelled, Numeric) else labelled.aliases
+    return {"aliases": {label: list(texts) for label, texts in found}} if found else {}

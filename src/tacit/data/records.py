@@ -101,8 +101,10 @@ class CodedRecords:
         for position, item in enumerate(self._items):
             missing, unreadable, outside = found[3 * position : 3 * position + 3]
             distinct = self._distinct(item) if unreadable else 0
-            findings[item.name] = ColumnFinding(missing, unreadable, distinct, outside)
-        check_findings(self._schema.features, self._schema.target, findings, self._source.name)
+            looked_at = n_kept if self._unfit == "error" else 0  # what a record is like must not decide about an answer
+            findings[item.name] = ColumnFinding(missing, unreadable, distinct, outside, looked_at)
+        hint = "`tacit check STUDY --data FILE` shows its owner every line"
+        check_findings(self._schema.features, self._schema.target, findings, self._source.name, hint)
         return Facts(
             n_records=n_read,
             class_counts=np.array(found[-self._schema.n_classes :], dtype=np.int64),

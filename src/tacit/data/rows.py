@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -45,6 +46,16 @@ def encode_rows(X: Rows, schema: Schema, model: str) -> Floats:
     return schema.encode_features({name: matrix[:, j] for j, name in enumerate(schema.feature_names)}, "X")
 
 
+def read_frame(path: Path, wanted: Sequence[str]) -> pd.DataFrame:
+    """All columns of a CSV, TSV or Parquet file; `wanted` are names that its first line should have."""
+    connection = connect()
+    source = open_file(path, wanted, connection)
+    columns = ", ".join(quoted for _, quoted, _ in source.columns)
+    with no_records_in_errors(source.name):
+        frame: pd.DataFrame = connection.execute(f"SELECT {columns} FROM {source.relation}").df()
+    return frame.set_axis(source.column_names, axis="columns")
+
+
 def auxiliary_rows(public: Any, schema: Schema) -> Floats:
     """The rows, of shape (N, d) with N >= 1, none longer than the schema's radius, if it has one."""
     X = _encoded(public, schema)
@@ -69,12 +80,7 @@ def _encoded(public: Any, schema: Schema) -> Floats:
             columns = {name: public[name].to_numpy() for name in schema.feature_names if name in public}
             return schema.encode_features(columns, "public")
         case str() | Path():
-            connection = connect()
-            source = open_file(Path(public), schema.feature_names, connection)
-            columns_in_sql = ", ".join(quoted for _, quoted, _ in source.columns)
-            with no_records_in_errors(source.name):
-                frame = connection.execute(f"SELECT {columns_in_sql} FROM {source.relation}").df()
-            return _encoded(frame.set_axis(source.column_names, axis="columns"), schema)
+            return _encoded(read_frame(Path(public), schema.feature_names), schema)
     try:
         return np.asarray(public, dtype=np.float64)
     except (TypeError, ValueError):

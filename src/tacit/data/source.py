@@ -78,7 +78,10 @@ def no_records_in_errors(where: str) -> Iterator[None]:
         place = (
             f" in line {line.group(1)}: check its quotes, its number of columns and that it is UTF-8" if line else ""
         )
-        raise DataError(f"{where} cannot be read ({type(error).__name__}){place}") from None
+        told = f"{where} cannot be read{place}"
+        if not place:
+            told += f" ({type(error).__name__}); check that it is a file of the kind that its name says, and whole"
+        raise DataError(told) from None
 
 
 def open_file(path: Path, wanted: Sequence[str], connection: duckdb.DuckDBPyConnection) -> Source:
@@ -127,7 +130,7 @@ def _parquet(path: Path, connection: duckdb.DuckDBPyConnection) -> Source:
 
 
 def _csv(path: Path, wanted: Sequence[str], usual: str) -> Source:
-    header, delimiter = _header(path, wanted, usual)
+    header, delimiter = header_of(path, wanted, usual)
     # Columns are named by position, so that no two names clash, and all are text, so that no type is guessed.
     names = [f"c{position}" for position in range(len(header))]
     types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
@@ -140,7 +143,7 @@ def _csv(path: Path, wanted: Sequence[str], usual: str) -> Source:
     return Source(path.name, relation, columns)
 
 
-def _header(path: Path, wanted: Sequence[str], usual: str) -> tuple[list[str], str]:
+def header_of(path: Path, wanted: Sequence[str], usual: str) -> tuple[list[str], str]:
     """The column names in the first line, and the delimiter under which it names most of what is wanted."""
     try:
         if path.name.lower().endswith(".gz"):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tacit.data.date import DATE_TEXT, DateRule
 from tacit.data.feature import Categorical, Feature, Numeric, Target, Unfit
-from tacit.data.label import BLANKS, CASELESS_WORDS, MISSING_TEXT, WHOLE_NUMBER
+from tacit.data.label import BLANKS, LARGE, MISSING_TEXT, SMALL, WHOLE_NUMBER
 
 FLOAT_TYPES = ("FLOAT", "DOUBLE", "REAL")
 WHOLE_TYPES = (
@@ -43,9 +44,11 @@ def literal(text: str) -> str:
 def code_expression(item: Feature | Target, column: str, column_type: str) -> str:
     """The code of one column, whose quoted name and DuckDB type are given."""
     if isinstance(item, Numeric):
-        return _number(column, column_type)
+        return _number(column, column_type) if item.date is None else _date(column, item.date)
+    if isinstance(item, Categorical) and item.date is not None:
+        return f"{_date(column, item.date)} - 1"  # categories are numbered from 0
     other = item.other_code if isinstance(item, Categorical) else None
-    return _label(column, item.codes, other)
+    return _label(column, item.labels, item.codes, other)
 
 
 def finding_expressions(item: Feature | Target, coded: str) -> list[str]:
@@ -87,23 +90,47 @@ def _number(column: str, column_type: str) -> str:
     # which other programs would not.
     return (
         f"CASE WHEN isfinite({number}) AND NOT contains({raw}, '_') THEN {number} "
-        f"WHEN {column} IS NULL OR {_is_one_of(text_of(column), MISSING_TEXT)} THEN NULL ELSE {UNREADABLE} END"
+        f"WHEN {column} IS NULL OR {_is_one_of(_small(column), MISSING_TEXT)} THEN NULL ELSE {UNREADABLE} END"
     )
 
 
-def _label(column: str, codes: Mapping[str, int], other: int | None) -> str:
+def _date(column: str, rule: DateRule) -> str:
     text = text_of(column)
-    form = (
-        f"CASE WHEN {_is_one_of(f'lower({text})', CASELESS_WORDS)} THEN lower({text}) "
-        f"WHEN regexp_full_match({text}, {literal(WHOLE_NUMBER)}) THEN split_part({text}, '.', 1) ELSE {text} END"
-    )
-    cases = " ".join(f"WHEN {literal(name)} THEN {code}::DOUBLE" for name, code in codes.items())
-    unknown = UNREADABLE if other is None else f"{other}::DOUBLE"
-    # Again the usual case first: a label that is written in its normal form.
+    # Only what begins as 2026-11-18 does: of 3/4/26 nobody knows which is the month.
+    day = f"TRY_CAST(left({text}, 10) AS DATE)"
+    is_date = f"regexp_matches({text}, {literal(DATE_TEXT)}) AND {day} IS NOT NULL"
     return (
-        f"CASE CAST({column} AS VARCHAR) {cases} ELSE CASE {form} {cases} "
-        f"ELSE CASE WHEN {column} IS NULL OR {_is_one_of(text, MISSING_TEXT)} THEN NULL ELSE {unknown} END END END"
+        f"CASE WHEN {is_date} THEN {_part(day, rule)} "
+        f"WHEN {column} IS NULL OR {_is_one_of(_small(column), MISSING_TEXT)} THEN NULL ELSE {UNREADABLE} END"
     )
+
+
+def _part(day: str, rule: DateRule) -> str:
+    if rule.since is None:
+        return f"CAST(date_part({literal(rule.part)}, {day}) AS DOUBLE)"
+    return f"CAST(date_diff('day', DATE {literal(rule.since.isoformat())}, {day}) AS DOUBLE)"
+
+
+def _label(column: str, labels: Sequence[str], codes: Mapping[str, int], other: int | None) -> str:
+    text, small = text_of(column), _small(column)
+    form = (
+        f"CASE WHEN regexp_full_match({text}, {literal(WHOLE_NUMBER)}) THEN split_part({text}, '.', 1) ELSE {small} END"
+    )
+    declared = {label: position for position, label in enumerate(labels)} | dict(codes)
+    unknown = UNREADABLE if other is None else f"{other}::DOUBLE"
+    # Again the usual case first: a label that is written as it is declared.
+    return (
+        f"CASE CAST({column} AS VARCHAR) {_cases(declared)} ELSE CASE {form} {_cases(codes)} "
+        f"ELSE CASE WHEN {column} IS NULL OR {_is_one_of(small, MISSING_TEXT)} THEN NULL ELSE {unknown} END END END"
+    )
+
+
+def _cases(codes: Mapping[str, int]) -> str:
+    return " ".join(f"WHEN {literal(name)} THEN {code}::DOUBLE" for name, code in codes.items())
+
+
+def _small(column: str) -> str:
+    return f"translate({text_of(column)}, {literal(LARGE)}, {literal(SMALL)})"
 
 
 def _is_one_of(text: str, words: Sequence[str]) -> str:

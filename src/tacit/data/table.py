@@ -173,7 +173,7 @@ class Table:
 
         With unfit="skip" a record that does not fit the schema is dropped; otherwise it is a DataError.
 
-        These texts are missing values: nothing at all, NA, NaN, nan, NULL, null and ?. A Parquet file is read anew in
+        These texts are missing values: nothing at all, NA, NaN, NULL and ?, in any case. A Parquet file is read anew in
         every pass; a text file is copied once into a private store that is removed with the table. What does not fit
         into memory goes into a folder in `spill`; None takes the system's temporary folder.
         """

@@ -20,7 +20,7 @@ from tacit.federation.engine import Card, Engine, InProcess, RunStart
 from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
 from tacit.federation.policy import Policy
-from tacit.federation.split import assign_parties, checked_arrays
+from tacit.federation.split import assign_parties, check_files, checked_arrays
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center.center import Center
@@ -109,6 +109,7 @@ class Federation:
             raise SettingError(
                 f"files is a {type(files).__name__}; give the parties' names with their paths, as a dict"
             )
+        check_files(files)
         return cls.from_tables({name: Table.from_file(path, schema) for name, path in files.items()}, **settings)
 
     @classmethod

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from tacit.data.label import near
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.member.approval import plain_fingerprint
 from tacit.federation.reply import Encrypted, Kept, Relayed, Reply, Sealed
 from tacit.privacy.event import Event, why_not_private
 from tacit.privacy.ledger import Budget
+
+METHOD_NAMES = (
+    "averaging", "curator-averaging", "ensemble", "functional-mechanism", "hypothesis-transfer", "local",
+    "noisy-descent", "objective-perturbation", "pooled", "private-evaluation", "private-newton", "privlogit",
+    "secure-newton", "ternary-descent",
+)  # fmt: skip
+"""The methods that come with the package. Others may be written, and a policy may name them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +51,11 @@ class Policy:
         for name in ("min_records", "min_records_exact"):
             if getattr(self, name) < 1:
                 raise SettingError(f"{name} = {getattr(self, name)} must be at least 1")
-        if isinstance(self.not_private, str):
-            raise SettingError(f"not_private = {self.not_private!r} must be a list of method names")
+        for name in ("methods", "not_private"):
+            if isinstance(listed := getattr(self, name), str):
+                raise SettingError(f"{name} = {listed!r} must be a list of method names")
+            if listed is not None:
+                _check_spelling(name, listed)
         for mark in self.approvers or ():
             plain_fingerprint(mark)
 
@@ -107,6 +118,14 @@ class Policy:
                     f"party {party!r} gives exact statistics of {self.min_records_exact} records or more, and has "
                     f"fewer; leave it out, or let it lower min_records_exact"
                 )
+
+
+def _check_spelling(setting: str, listed: Collection[str]) -> None:
+    """Refuse what is nearly a method's name: a rule with a slip of the pen rules nothing."""
+    for name in listed:
+        meant = None if name in METHOD_NAMES else near(name, METHOD_NAMES)
+        if meant is not None and not isinstance(listed, _EveryMethod):
+            raise SettingError(f"{setting} names {name!r}, which is no method; did you mean {meant!r}?")
 
 
 class _EveryMethod(Collection[str]):

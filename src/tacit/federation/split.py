@@ -1,9 +1,10 @@
-"""How arrays are cut into the parties of a simulation, and what of them is refused."""
+"""How arrays and files become the parties of a simulation, and what of them is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,18 @@ def _check_labels(labels: npt.NDArray[Any]) -> None:
         )
     if len(distinct) < 2:
         raise DataError(f"y has {len(distinct)} class; a classifier needs records of at least 2")
+
+
+def check_files(files: Mapping[str, str | Path]) -> None:
+    """Refuse one file under the names of two parties: its records would count twice."""
+    owners: dict[Path, str] = {}
+    for name, path in files.items():
+        other = owners.setdefault(Path(path).resolve(), name)
+        if other != name:
+            raise SettingError(
+                f"parties {other!r} and {name!r} have the same file, {path}, whose records would count twice; "
+                f"give each party its own"
+            )
 
 
 def assign_parties(

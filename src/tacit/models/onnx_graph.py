@@ -1,7 +1,10 @@
 """A linear classifier as an ONNX graph that takes records in their own units, as `predict` does.
 
 Inputs: one for each feature, of shape (n, 1), by its name: numbers as doubles, labels as strings. A missing number is
-NaN, a missing label the empty string. Outputs: `label` of shape (n,), and `probabilities` of shape (n, C).
+NaN, a missing label the empty string. Labels are found as declared, in small letters, in capitals, and with capitals at
+the beginning. Of a column of dates the input is the date's number, and of months the texts 1 to 12.
+
+Outputs: `label` of shape (n,), and `probabilities` of shape (n, C).
 
 The graph encodes as `data/encoding.py` does: numbers are scaled by their bounds and clipped to them, labels become at
 most one 1, missing values follow the feature's rule, and rows are clipped to the norm bound. A graph cannot refuse what
@@ -19,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.feature import Binary, Categorical, Feature, Numeric
-from tacit.data.label import CASELESS_WORDS, MISSING_TEXT
+from tacit.data.label import MISSING_TEXT
 from tacit.data.schema import Schema
 from tacit.errors import SettingError
 
@@ -115,9 +118,18 @@ def _feature(graph: _Graph, feature: Feature, schema: Schema, position: int) -> 
     if feature.missing in ("error", "drop"):
         graph.faults.append(missing)
     elif not isinstance(feature, Categorical):
-        fill = 0.5 if isinstance(feature, Binary) and feature.missing == "middle" else 0.0
-        values = [graph.node("Where", missing, graph.constant([[fill]]), values[0])]
+        values = [graph.node("Where", missing, graph.constant([[_fill(feature)]]), values[0])]
     return [*values, *([graph.double(missing)] if feature.missing == "indicator" else [])]
+
+
+def _fill(feature: Numeric | Binary) -> float:
+    """What stands for a missing value, encoded."""
+    if isinstance(feature, Binary):
+        return 0.5 if feature.missing == "middle" else 0.0
+    if feature.bounds is None or feature.fill is None:
+        return 0.0
+    low, high = feature.bounds
+    return (feature.fill - low - (high - low) / 2) * 2 / (high - low)
 
 
 def _number(graph: _Graph, feature: Numeric) -> list[str]:
@@ -132,16 +144,21 @@ def _number(graph: _Graph, feature: Numeric) -> list[str]:
 def _codes(graph: _Graph, feature: Categorical | Binary) -> str:
     """The code of each label, found by every text that stands for it."""
     other = feature.other_code if isinstance(feature, Categorical) else None
-    found: dict[str, float] = dict.fromkeys(MISSING_TEXT, _MISSING)
+    found = {form: _MISSING for text in (*MISSING_TEXT, "NaN") for form in _forms(text)}
     for text, code in feature.codes.items():
-        forms = [text, f"{text}.0"] if text.lstrip("-").isdecimal() else [text]
-        forms += [text.capitalize(), text.upper()] if text in CASELESS_WORDS else []
-        found |= dict.fromkeys(forms, float(code))
+        found |= dict.fromkeys(_forms(text), float(code))
+    found |= {label: float(code) for code, label in enumerate(feature.labels)}
     encoded = graph.node(
         "LabelEncoder", feature.name, keys_strings=list(found), values_floats=list(found.values()),
         default_float=_UNKNOWN if other is None else float(other),
     )  # fmt: skip
     return graph.double(encoded)
+
+
+def _forms(text: str) -> list[str]:
+    """The ways in which a label is written: of its cases the usual ones, and a whole number with a point."""
+    numbers = [f"{text}.0"] if text.lstrip("-").isdecimal() else []
+    return [text, text.capitalize(), text.title(), text.upper(), *numbers]
 
 
 def _one_hot(graph: _Graph, feature: Categorical, codes: str, schema: Schema) -> str:

@@ -13,6 +13,8 @@ Relation = Literal["replace-one", "add-remove"]
 
 UNITS: tuple[Unit, ...] = ("record", "party")
 RELATIONS: tuple[Relation, ...] = ("replace-one", "add-remove")
+LARGEST_EPSILON = 1e6
+"""More than this is no promise, and its noise cannot be worked out to the last digit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,10 @@ def check_epsilon(epsilon: float, name: str = "epsilon") -> None:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or math.isnan(epsilon) or epsilon <= 0:
         raise SettingError(
             f"{name} = {epsilon!r} must be a number above 0 (0.1 is strict, 1 is usual, 10 is weak; inf adds no noise)"
+        )
+    if LARGEST_EPSILON < epsilon < math.inf:
+        raise SettingError(
+            f"{name} = {epsilon:g} promises nothing; choose 10 or less, or inf to add no noise and say so"
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
 
 from tacit.errors import SettingError
 from tacit.report.document import Document
@@ -20,22 +21,47 @@ from tacit.report.verdict import worth
 
 @dataclass(frozen=True)
 class ComparisonEntry:
-    """One run under the name that it has in the comparison; `metrics` is None if it was not measured."""
+    """One run under the name that it has in the comparison.
+
+    Attributes:
+        label: the name.
+        facts: of the run; of the first one, if it was repeated.
+        metrics: what was measured; None if nothing was. Of repeated runs, see `of_runs`, their means.
+        accuracy_spread: the standard deviation of the accuracy over repeated runs.
+    """
 
     label: str
     facts: RunFacts
     metrics: Metrics | None = None
+    accuracy_spread: float | None = None
+
+    @classmethod
+    def of_runs(cls, label: str, facts: RunFacts, runs: Sequence[Metrics]) -> ComparisonEntry:
+        """Repeated runs: their mean figures, and how far the accuracies lie apart."""
+        aucs = [one.auc for one in runs if one.auc is not None]
+        mean = replace(
+            runs[0],
+            accuracy=fmean(one.accuracy for one in runs),
+            balanced_accuracy=fmean(one.balanced_accuracy for one in runs),
+            auc=fmean(aucs) if len(aucs) == len(runs) else None,
+            log_loss=fmean(one.log_loss for one in runs),
+            brier=fmean(one.brier for one in runs),
+            majority_rate=fmean(one.majority_rate for one in runs),
+        )
+        spread = stdev(one.accuracy for one in runs) if len(runs) > 1 else None
+        return cls(label, facts, mean, spread)
 
 
 class ComparisonReport(Document):
     """Several ways to learn the same thing: how good each is, what it cost whom, and who saw what."""
 
-    def __init__(self, title: str, entries: Sequence[ComparisonEntry]) -> None:
-        """Keep the entries in the order in which they are to be shown."""
+    def __init__(self, title: str, entries: Sequence[ComparisonEntry], lead: str = "") -> None:
+        """Keep the entries in the order in which they are to be shown; `lead` says first what they show."""
         if not entries:
             raise SettingError(f"the comparison {title!r} has no entries; give at least one")
         self.title = title
         self.entries = tuple(entries)
+        self.lead = lead
 
     def __repr__(self) -> str:
         """How many methods, and nothing of what they found."""
@@ -68,7 +94,9 @@ class ComparisonReport(Document):
         return {"title": self.title, "entries": entries}
 
     def _page_parts(self) -> tuple[str, dict[str, object]]:
-        bars = [Bar(entry.label, entry.metrics, entry.facts.is_private) for entry in self.entries]
+        bars = [
+            Bar(entry.label, entry.metrics, entry.facts.is_private, entry.accuracy_spread) for entry in self.entries
+        ]
         measured = any(bar.metrics is not None for bar in bars)
         return "comparison.html.j2", {
             "title": printable(self.title),
@@ -79,6 +107,8 @@ class ComparisonReport(Document):
         }
 
     def _verdict(self) -> str:
+        if self.lead:
+            return printable(self.lead)
         private = [entry for entry in self.entries if entry.facts.is_private]
         words = (
             f"{plural(len(self.entries), 'way', 'ways')} to learn the same thing; {len(private)} of them "

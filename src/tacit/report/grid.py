@@ -188,6 +188,8 @@ def comparison_grid(entries: Sequence[ComparisonEntry]) -> Grid:
     for entry in entries:
         facts, traffic = entry.facts, entry.facts.traffic
         figures = ("",) * len(_MAIN_FIGURES) if entry.metrics is None else _main_cells(entry.metrics)
+        if entry.accuracy_spread is not None:
+            figures = (f"{figures[0]} +- {100 * entry.accuracy_spread:.1f}", *figures[1:])
         cost = (count(traffic.rounds), byte_count(traffic.bytes_total), duration(facts.seconds))
         rows.append((printable(entry.label), *figures, *_promise_cells(facts), *cost))
     columns = ("method", *_MAIN_FIGURES, "epsilon", "delta", "per", "rounds", "bytes", "time")

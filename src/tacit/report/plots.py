@@ -39,11 +39,14 @@ WIDTH = 7.2  # inches
 
 @dataclass(frozen=True)
 class Bar:
-    """One method in a comparison: its figures (None if not measured) and whether anything is promised."""
+    """One method in a comparison: its figures (None if not measured), whether anything is promised, and how far the
+    accuracies of repeated runs lie apart.
+    """
 
     label: str
     metrics: Metrics | None
     is_private: bool
+    accuracy_spread: float | None = None
 
 
 def forest_plot(rows: Sequence[CoefficientRow], *, figure_id: str) -> str:
@@ -193,7 +196,11 @@ def comparison_plot(bars: Sequence[Bar], *, figure_id: str) -> str:
         for height, (bar, figures) in enumerate(shown):
             style = {"color": BLUE} if bar.is_private else {"color": "#cfe3f1", "edgecolor": BLUE, "hatch": "///"}
             left.barh(height, 100 * figures.accuracy, height=0.62, **style)
-            left.text(100 * figures.accuracy + 1, height, percent(figures.accuracy), va="center", fontsize=9, zorder=4)
+            end = 100 * figures.accuracy
+            if bar.accuracy_spread is not None:
+                left.errorbar(end, height, xerr=100 * bar.accuracy_spread, color="black", capsize=3, linewidth=1.2)
+                end += 100 * bar.accuracy_spread
+            left.text(end + 1, height, percent(figures.accuracy), va="center", fontsize=9, zorder=4)
             right.barh(height, figures.log_loss, height=0.62, **style)
             right.text(figures.log_loss + 0.02 * most, height, number(figures.log_loss, 3), va="center", fontsize=9)
             ends = (height - 0.5, height + 0.5)
@@ -201,7 +208,7 @@ def comparison_plot(bars: Sequence[Bar], *, figure_id: str) -> str:
             left.plot([rate, rate], ends, color="white", linewidth=3.2)  # so that the dashes are seen on any bar
             left.plot([rate, rate], ends, color=VERMILION, linestyle="--", linewidth=1.5)
         left.set_yticks(range(len(shown)), [_label(bar.label) for bar, _ in shown])
-        left.set(xlim=(0, 118), ylim=(len(shown) - 0.4, -0.6), xlabel="accuracy, % (more is better)")
+        left.set(xlim=(0, 122), ylim=(len(shown) - 0.4, -0.6), xlabel="accuracy, % (more is better)")
         left.set_xticks([0, 25, 50, 75, 100])
         right.set(xlim=(0, 1.25 * most), xlabel="log-loss (less is better)")
         handles = [

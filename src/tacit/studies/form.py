@@ -21,9 +21,9 @@ from tacit.errors import StudyError, TacitError
 from tacit.methods import METHODS
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
-from tacit.studies.toml import toml_key, toml_lines
+from tacit.studies.toml import toml_key, toml_lines, toml_value
 
-FEATURE_KEYS = ("name", "kind", "low", "high", "labels", "missing", "unknown")
+FEATURE_KEYS = ("name", "kind", "low", "high", "labels", "missing", "unknown", "more")
 MOST_FEATURES = 200  # rows of a form; a study with more is written as a file
 
 # field -> where it stands in a study file
@@ -158,13 +158,13 @@ def _row(feature: object) -> dict[str, str] | None:
             if shown is None or "labels" in row:
                 return None
             row["labels"] = shown
-    for key in FEATURE_KEYS:
+    for key in FEATURE_KEYS[:-1]:
         if key in left:
             value = left.pop(key)
             if not isinstance(value, str | int | float) or isinstance(value, bool):
                 return None
             row[key] = str(value)
-    return None if left else row
+    return row | ({"more": toml_value(left)} if left else {})
 
 
 def _feature(row: Mapping[str, str]) -> dict[str, object]:
@@ -177,7 +177,7 @@ def _feature(row: Mapping[str, str]) -> dict[str, object]:
     for key in ("missing", "unknown"):
         if row[key] and row[key] != "error":
             feature[key] = row[key]
-    return feature
+    return feature | (_toml("more", {"more": f"more = {row['more']}"})["more"] if row["more"] else {})
 
 
 def _shown(field: str, value: object) -> str | None:
@@ -216,7 +216,7 @@ def _toml(field: str, fields: Mapping[str, str]) -> dict[str, Any]:
     try:
         return tomllib.loads(fields.get(field, ""))
     except (ValueError, RecursionError) as error:
-        where = "method.settings" if field == "settings" else "rest"
+        where = "method.settings" if field == "settings" else field
         raise StudyError(f"{where} is not TOML ({error}); keys are written key = value, texts need quotes") from None
 
 

@@ -22,9 +22,9 @@ LABEL_ADVICE = "list every value that can occur, as everybody knows them without
 
 # what each kind of feature may have besides its name and kind; the first ones it must have
 _KEYS = {
-    "numeric": ("low", "high", "missing"),
-    "categorical": ("categories", "missing", "unknown"),
-    "binary": ("values", "missing"),
+    "numeric": ("low", "high", "missing", "missing_value", "date"),
+    "categorical": ("categories", "missing", "unknown", "aliases", "date"),
+    "binary": ("values", "missing", "aliases"),
 }
 _NEEDED = {"numeric": ("low", "high"), "categorical": ("categories",), "binary": ()}
 
@@ -80,12 +80,13 @@ def _syntax_message(problem: str, text: str, source: str) -> str:
 
 def _schema(head: Section, file: Mapping[str, Any], source: str) -> Schema:
     target = Section(file["target"], source=source, path="target")
-    target.check_keys(("name", "classes"))
+    target.check_keys(("name", "classes", "aliases"))
     target_name = target.text("name", "name the column that is to be predicted")
     target.need("classes", "list the classes; of two, the last is the positive one")
     form: dict[str, object] = {
         "features": [_feature(entry, k, source) for k, entry in enumerate(file["feature"], start=1)],
-        "target": {"name": target_name, "classes": target.labels("classes")},
+        "target": {"name": target_name, "classes": target.labels("classes")}
+        | ({"aliases": file["target"]["aliases"]} if "aliases" in target else {}),
     }
     if "norm_bound" in head:
         form["norm_bound"] = head.number("norm_bound")
@@ -109,7 +110,7 @@ def _feature(entry: Mapping[str, object], position: int, source: str) -> dict[st
         if key not in ("name", "kind", *_KEYS[kind]):
             raise section.error(key, f"does not apply to a {kind} feature; it may have {', '.join(_KEYS[kind])}")
     for key in _NEEDED[kind]:
-        if key not in section:
+        if key not in section and not (key == "categories" and "date" in section):
             advice = BOUND_ADVICE if kind == "numeric" else LABEL_ADVICE
             raise StudyError(f"{source}: {owner}: {key} is missing; {advice}")
     _check_feature_types(section)
@@ -117,7 +118,7 @@ def _feature(entry: Mapping[str, object], position: int, source: str) -> dict[st
 
 
 def _check_feature_types(section: Section) -> None:
-    for key in ("low", "high"):
+    for key in ("low", "high", "missing_value"):
         bound = section.number(key)
         if bound is not None and not math.isfinite(bound):
             raise section.error(key, f"is {bound}; {BOUND_ADVICE}")

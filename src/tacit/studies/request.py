@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 from tacit.errors import SettingError, StudyError
+from tacit.federation.nats.subject import check_name
 from tacit.privacy.guarantee import RELATIONS, UNITS, Relation, Unit, check_delta, check_epsilon
 
 PRIVACY_KEYS = ("epsilon", "delta", "unit", "relation")
@@ -93,6 +94,11 @@ class FederationRequest:
         doubles = sorted({name for name in parties if parties.count(name) > 1})
         if doubles:
             raise StudyError(f"federation.parties has {', '.join(map(repr, doubles))} more than once; name each once")
+        for name in parties:
+            try:
+                check_name(name, "federation.parties:")
+            except SettingError as error:
+                raise StudyError(str(error)) from None
         if not parties:
             raise StudyError("federation.parties is empty; name the parties, or leave the key out")
         if self.quorum is not None and self.quorum > n_parties:

@@ -33,6 +33,8 @@ def method_of(study: Study, *, method: str | None = None, epsilon: float | None 
         )
         asked["colluders"] = study.federation.colluders
         settings |= {key: value for key, value in asked.items() if key in known and value is not None}
+        if epsilon is not None and "epsilon" not in known:
+            raise StudyError(f"epsilon = {epsilon:g} was asked for, and {name} promises nothing; leave the epsilon out")
     made = make(name, settings)
     if privacy is not None and method is None:
         _check_promise(made, privacy)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = ["FederationRequest", "PrivacyRequest", "Study"]
 
 _LONGEST = {"study.name": 100, "study.purpose": 2000}  # characters: what an owner reads fits on a page
 _DIGEST_VERSION = b"tacit study 1\n"
+_NAME = re.compile(r"\w[^/\\:]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,11 @@ class Study:
                 raise StudyError(f"{key} is empty; a party must be able to read what it consents to")
             if value is not None and len(value) > _LONGEST.get(key, math.inf):
                 raise StudyError(f"{key} has {len(value):,} characters; say it in {_LONGEST[key]:,}")
+        if not _NAME.fullmatch(self.name):
+            raise StudyError(
+                f"study.name = {self.name!r} cannot name a folder or a file; begin with a letter or digit, and use no "
+                f"/, \\ or :"
+            )
         for feature in self.schema.features:
             if isinstance(feature, Numeric) and feature.bounds is None:
                 raise StudyError(f"feature {feature.name!r}: low is missing; {BOUND_ADVICE}")

@@ -18,9 +18,9 @@ Run = Callable[..., Outcome]
 
 
 def test_demo_gives_a_table_and_a_page(run: Run, tmp_path: Path) -> None:
-    done = run("demo", "--out", tmp_path / "demo")
+    done = run("demo", "--out", tmp_path / "demo", "--repeats", "2", "--epsilon", "3")
     assert done.status == 0
-    for label in ("pooled", "north alone", "south alone", "west alone", "averaging, epsilon 1"):
+    for label in ("screening alone", "county alone", "oncology alone", "together, private, epsilon 3", "+- "):
         assert label in done.out
     page = (tmp_path / "demo" / "report.html").read_text()
     HTMLParser().feed(page)
@@ -28,8 +28,14 @@ def test_demo_gives_a_table_and_a_page(run: Run, tmp_path: Path) -> None:
     assert "NOT PRIVATE" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     results = json.loads((tmp_path / "demo" / "report.json").read_text())
-    assert results["pooled (data shared)"]["metrics"]["accuracy"] > 0.9
-    assert results["averaging, epsilon 1"]["is_private"] is True
+    assert results["together, private, epsilon 3"]["is_private"] is True
+    # Joining helps: that is what the demo is there to show.
+    together = results["together, data shared"]["mean_accuracy"]
+    assert together > 0.9
+    assert all(
+        results[f"{name} alone"]["mean_accuracy"] < together - 0.04 for name in ("screening", "county", "oncology")
+    )
+    assert results["together, exact secure sums"]["mean_accuracy"] == pytest.approx(together, abs=0.01)
 
 
 def test_a_bad_epsilon_stops_the_demo_before_it_writes(run: Run, tmp_path: Path) -> None:

@@ -82,8 +82,10 @@ def fit(
 def read_parties(pairs: list[str], study: Study) -> dict[str, Table]:
     """The tables of the parties given as NAME=FILE, and a word about what encoding did to them."""
     from tacit.data.table import Table
+    from tacit.federation.split import check_files
 
     files = _parse_parties(pairs, study)
+    check_files(files)
     with working("reading"):
         tables = {name: Table.from_file(path, study.schema) for name, path in files.items()}
     tell_counts(tables)
