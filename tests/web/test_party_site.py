@@ -245,6 +245,7 @@ def test_a_log_that_was_changed_is_told(party: PartyOffice) -> None:
 POLICY = {
     "epsilon_in_all": "5", "epsilon_per_study": "2.5", "delta": "1e-7", "relation": "add-remove", "min_records": "7",
     "min_records_exact": "33", "columns": "age\ntreated, recovered", "methods": "averaging", "not_private": "",
+    "any_approver": "yes",
 }  # fmt: skip
 
 
@@ -281,6 +282,7 @@ def test_a_policy_is_written_and_holds_at_once(party: PartyOffice) -> None:
         ("relation", "either", "Choose one of replace-one, add-remove."),
         ("methods", "magic", "There is no method 'magic'."),
         ("not_private", "averaging\nmagic", "There is no method 'magic'."),
+        ("approvers", "somebody", "somebody"),
         ("columns", "a\u202eb", "has a character that nobody sees"),
         ("columns", "x" * 20_001, "20,001 characters; 20,000 is the most"),
     ],

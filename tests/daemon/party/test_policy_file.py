@@ -19,6 +19,7 @@ NEW = Policy(
     min_records_exact=30,
     budget=Budget(epsilon_per_study=2.5, epsilon_in_all=math.inf, delta=1e-7, relation="add-remove"),
     not_private=["privlogit"],
+    approvers=["1f0c 22d1 9a3b 0e5f 7c66 81b2 d4e0 5a97"],
 )
 
 

@@ -17,6 +17,7 @@ from typing import Protocol
 from tacit.daemon.coordinator.run_record import FILE, FINISHED, RUNNING, STOPPED, Run, Runs
 from tacit.errors import AddendRefused, QuorumLost, Refused, TacitError
 from tacit.federation.federation import Federation
+from tacit.federation.member.approval import Approval
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.blocking import BlockingConnection
 from tacit.federation.nats.engine import NatsEngine, Wanted, wanted_of
@@ -54,8 +55,8 @@ class Finished:
     model: Method
 
 
-def offer_of(study: Study) -> Offer:
-    """The study as it is announced."""
+def offer_of(study: Study, approvals: Sequence[Approval] = ()) -> Offer:
+    """The study as it is announced, with those who signed that it is good."""
     return Offer(
         name=study.name,
         digest=study.digest(),
@@ -65,6 +66,7 @@ def offer_of(study: Study) -> Offer:
         deadline_seconds=study.federation.deadline_seconds,
         parties=study.federation.parties,
         dropouts=study.federation.dropouts,
+        approvals=tuple(approvals),
     )
 
 
@@ -75,7 +77,7 @@ class StudyRun:
         self._coordinator = coordinator
         self._study = study
         self._watcher = watcher
-        self._offer = offer_of(study)
+        self._offer = offer_of(study, coordinator.announced.approvals(study.digest()))
         self._runs = Runs(coordinator.path / FILE)
 
     def __call__(self, *, wait: float | None = None, fresh: bool = False) -> Finished:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import SettingError, StudyError, WireError
+from tacit.federation.member.approval import MOST_APPROVALS, Approval, valid_approvals
 from tacit.federation.nats.offer import Offer
 from tacit.methods import METHODS, Method
 from tacit.privacy.filter import Charge
+from tacit.record import decode_record, encode_record
 from tacit.storage import open_database
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
@@ -40,6 +42,19 @@ CREATE TABLE IF NOT EXISTS consent (
     sum_group TEXT NOT NULL,
     until  REAL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS approval (
+    digest      TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    body        BLOB NOT NULL,
+    seen        REAL NOT NULL,
+    PRIMARY KEY (digest, fingerprint)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS replaced (
+    digest      TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    body        BLOB NOT NULL,
+    PRIMARY KEY (digest, fingerprint)
+) WITHOUT ROWID;
 """
 _VERSION = 2
 _UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;"}
@@ -55,6 +70,8 @@ class OfferedStudy:
         runs: how many runs are allowed.
         sum_group: the names and public keys of those with whom the owner agreed to be added up.
         until: when the consent ends by itself, in seconds since 1970; None: it does not.
+        approvals: who signed that it is good; whether they count is the policy's to say.
+        replaced_by: approvals of studies that replace this one, by people whom the owner had accepted.
     """
 
     digest: str
@@ -64,6 +81,8 @@ class OfferedStudy:
     runs: int
     sum_group: Mapping[str, bytes] = field(default_factory=dict)
     until: float | None = None
+    approvals: tuple[Approval, ...] = ()
+    replaced_by: tuple[Approval, ...] = ()
 
     @property
     def has_ended(self) -> bool:
@@ -102,15 +121,38 @@ class Consents:
     def __init__(self, path: Path) -> None:
         self._database = open_database(path, _TABLES, use="for studies", version=_VERSION, upgrades=_UPGRADES)
 
-    def add(self, offer: Offer) -> bool:
-        """Keep an announced study; True if it is new here."""
+    def add(self, offer: Offer, approvers: Collection[str] = ()) -> bool:
+        """Keep an announced study and who signed it; True if the study is new here.
+
+        What an approval replaces is remembered for good if it is by one of the `approvers`, and only then: nobody else
+        can fill the disk, or crowd out what they said.
+        """
         try:
             study = Study.parse(offer.text, source="an announced study", known_methods=METHODS)
         except StudyError as error:
             raise WireError(f"an announced study cannot be read: {error}") from error
         if study.digest() != offer.digest:
             raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
-        return self.keep(study)
+        is_new = self.keep(study)
+        signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
+        for approval in signed:
+            self.keep_approval(approval)
+        for approval in valid_approvals(signed, approvers):
+            if approval.replaces:
+                row = (approval.replaces, approval.fingerprint, encode_record(approval))
+                self._database.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?, ?)", row)
+        return is_new
+
+    def keep_approval(self, approval: Approval) -> None:
+        """Keep who signed a study; of one study the newest few, so that announcing fills no disk."""
+        digest = approval.study
+        row = (digest, approval.fingerprint, encode_record(approval), time.time())
+        self._database.execute("INSERT OR REPLACE INTO approval VALUES (?, ?, ?, ?)", row)
+        self._database.execute(
+            "DELETE FROM approval WHERE digest = ? AND fingerprint NOT IN "
+            "(SELECT fingerprint FROM approval WHERE digest = ? ORDER BY seen DESC LIMIT ?)",
+            (digest, digest, MOST_APPROVALS),
+        )
 
     def keep(self, study: Study) -> bool:
         """Keep a study; True if it is new here."""
@@ -120,6 +162,7 @@ class Consents:
             "(SELECT digest FROM study WHERE digest NOT IN (SELECT digest FROM consent) ORDER BY seen DESC LIMIT ?)",
             (_MOST_UNANSWERED,),
         )
+        self._database.execute("DELETE FROM approval WHERE digest NOT IN (SELECT digest FROM study)")
         return self._database.execute("INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?)", row).rowcount > 0
 
     def find(self, digest: str) -> OfferedStudy | None:
@@ -198,9 +241,23 @@ class Consents:
             values,
         )
         return [
-            OfferedStudy(digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(keys), until=until)
+            OfferedStudy(
+                digest=d,
+                text=text,
+                seen=seen,
+                state=state,
+                runs=runs,
+                sum_group=_keys(keys),
+                until=until,
+                approvals=self._approvals("approval", d),
+                replaced_by=self._approvals("replaced", d),
+            )
             for d, text, seen, state, runs, keys, until in rows
         ]
+
+    def _approvals(self, table: str, digest: str) -> tuple[Approval, ...]:
+        rows = self._database.execute(f"SELECT body FROM {table} WHERE digest = ? ORDER BY fingerprint", (digest,))
+        return tuple(decode_record(Approval, bytes(body)) for (body,) in rows)
 
 
 def _keys(sum_group: str) -> dict[str, bytes]:

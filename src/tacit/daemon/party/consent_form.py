@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.daemon import DEFAULT_RUNS
+from tacit.daemon.party.approval_check import approval_lines
 from tacit.daemon.party.consent import OfferedStudy
 from tacit.daemon.party.owner_text import ConsentCost, costs_of, why_not
 from tacit.errors import TacitError
@@ -75,6 +76,7 @@ def consent_form(offered: OfferedStudy, own: MemberFolder, policy: Policy, ledge
         promise = Guarantee(epsilon=math.inf)
     parts = (
         FormPart(heading="Who asks", text=_who_asks(own)),
+        FormPart(heading="Who approved it", text=_approved(offered, policy)),
         FormPart(heading="Why", text=_sentence(study.purpose)),
         FormPart(heading="Which of your columns", text=_columns(study)),
         FormPart(heading="What happens to a person's record", text=words.record),
@@ -134,6 +136,11 @@ def _who_asks(own: MemberFolder) -> str:
         f"The coordinator of this federation, with the key {own.pinned.coordinator.fingerprint}. "
         f"Compare the key by telephone if you have not done so yet."
     )
+
+
+def _approved(offered: OfferedStudy, policy: Policy) -> str:
+    told = approval_lines(offered, policy)
+    return _sentence("; ".join(told)) if told else "Nobody has signed this study. Your policy says whether one must."
 
 
 def _columns(study: Study) -> str:

@@ -2,7 +2,8 @@
 
 A run begins with its sum group. Then all of this must hold, or the run is refused and the refusal logged:
 1. The owner opted into a study with exactly this digest, has not opted out since, and the time is not over for which
-   it did; this holds for every question of a run, too.
+   it did; this holds for every question of a run, too. Where the policy names approvers, one of them signed it, and
+   none of them signed another version in its place.
 2. The owner accepted everybody in the group, and each size in it is signed by the party whose it is.
 3. The guard agrees: the party is in the group as it is, the study allows such a group, no more runs begin than the
    owner agreed to, and the budget has room for the whole run, which is then reserved. A study without a quorum allows
@@ -15,13 +16,14 @@ and signs what it seals, for a sum within exactly that group.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from tacit import wire
 from tacit.daemon.membership import note_changes
 from tacit.daemon.party.anchor import AnchoredLedger
+from tacit.daemon.party.approval_check import check_approved
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents, OfferedStudy
 from tacit.daemon.party.notice import Notices
@@ -161,7 +163,7 @@ class PartyHandler:
 
     def _keep_study(self, letter: Letter) -> None:
         offer = Offer.decode(letter.body)
-        if self._consents.add(offer):
+        if self._consents.add(offer, self._approvers()):
             self._journal.note("study-announced", study=offer.digest, name=offer.name)
 
     def _meet(self, letter: Letter) -> None:
@@ -273,6 +275,7 @@ class PartyHandler:
         if offered.has_ended:
             raise PolicyRefusal(f"the time is over for which its owner opted into study {offered.read().name!r}")
         file = self._party_file()
+        check_approved(offered, file.policy, new_run=look_again)
         opened = self._open.get(digest)
         stamp = (file.data.stamp(), file, offered.runs, offered.sum_group)
         if opened is None or (look_again and opened.stamp[:1] != stamp[:1]) or opened.stamp[1:] != stamp[1:]:
@@ -304,6 +307,13 @@ class PartyHandler:
             dropouts=study.federation.dropouts,
         )
         return _Open(offered=offered, study=study, agreement=agreement, guard=guard, stamp=stamp)
+
+    def _approvers(self) -> Collection[str]:
+        """Whose signatures count; nobody's while party.toml cannot be read."""
+        try:
+            return self._party_file().policy.approvers or ()
+        except UserError:
+            return ()
 
     def _party_file(self) -> PartyFile:
         """`party.toml`, read again if it has changed; one that cannot be read allows nothing."""

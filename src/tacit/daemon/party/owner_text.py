@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tacit.daemon import DEFAULT_RUNS
+from tacit.daemon.party.approval_check import approval_lines, why_not_approved, why_replaced
 from tacit.daemon.party.consent import OfferedStudy
 from tacit.errors import TacitError
 from tacit.federation.member.folder import MemberFolder
@@ -40,6 +41,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         **({"Beware": f"{counts_on}."} if (counts_on := getattr(method, "counts_on", "")) else {}),
         "Colluders": _colluders(study.federation.colluders),
         "Quorum": _quorum(offered, folder.identity.name, is_private=method.guarantee.is_private),
+        "Approved": "; ".join(approval_lines(offered, policy)) or "by nobody who signed it",
         "Policy": why_not(offered, policy) or "your policy allows it",
         "Digest": offered.digest,
     }
@@ -83,6 +85,8 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
         promised = method.guarantee
     except TacitError as error:
         return str(error)
+    if unsigned := why_not_approved(offered, policy) or why_replaced(offered, policy):
+        return unsigned
     if policy.methods is not None and method.name not in policy.methods:
         return f"method {method.name!r} is not among policy.methods"
     if policy.columns is not None:
@@ -157,6 +161,7 @@ def policy_lines(policy: Policy) -> list[str]:
         f"delta              {budget.delta:g} (all runs together keep a limit at delta {budget.promised_delta:g})",
         f"relation           {budget.relation}",
         f"not_private        {', '.join(policy.not_private) or 'none: nothing leaves that no epsilon bounds'}",
+        f"approvers          {'nobody need sign a study' if policy.approvers is None else _listed(policy.approvers)}",
     ]
 
 
@@ -189,6 +194,10 @@ def spending_plot(spent: Mapping[str, float], budget: Budget) -> str:
         axes.set_xlabel(f"epsilon spent at delta {budget.delta:g}; the dashed line is the limit for one study")
         told = f"Not bounded by any epsilon: {', '.join(others)}." if others else "All of it is bounded."
         return svg_element(figure, figure_id="spent", title="What was spent in each study", description=told)
+
+
+def _listed(approvers: Collection[str]) -> str:
+    return f"a study must be signed by one of: {', '.join(approvers) or 'nobody, so that none is answered'}"
 
 
 def _number(epsilon: float) -> str:

@@ -43,6 +43,7 @@ def policy_values(policy: Policy) -> dict[str, object]:
         "delta": float(budget.delta),
         "relation": budget.relation,
         "not_private": list(policy.not_private),
+        "approvers": None if policy.approvers is None else list(policy.approvers),
     }
 
 

@@ -41,6 +41,7 @@ epsilon_in_all = 20.0         # the most that all studies together may cost a re
 delta = 1e-6                  # at which costs are counted; a limit is kept, with all runs together, at 4 times this
 relation = "replace-one"      # under which costs are counted: replace-one, the stricter, or add-remove
 not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
+# approvers = ["1f0c ..."]    # a study must be signed by one of these people (fingerprints); absent: by nobody
 """
 
 
@@ -198,11 +199,11 @@ def _policy(table: dict[str, object], source: str) -> Policy:
     section.check_keys(
         (
             "methods", "columns", "min_records", "min_records_exact", "epsilon_per_study", "epsilon_in_all", "delta",
-            "relation", "not_private",
+            "relation", "not_private", "approvers",
         )
     )  # fmt: skip
     lists: dict[str, tuple[str, ...]] = {}
-    for key in ("methods", "columns", "not_private"):
+    for key in ("methods", "columns", "not_private", "approvers"):
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise section.error(key, "must be a list of texts; put each entry in quotes")
@@ -224,6 +225,7 @@ def _policy(table: dict[str, object], source: str) -> Policy:
             min_records_exact=section.whole("min_records_exact", 1) or Policy.min_records_exact,
             budget=budget,
             not_private=lists.get("not_private", ()),
+            approvers=lists.get("approvers"),
         )
     except SettingError as error:
         raise SettingError(f"{source}: {error}") from None

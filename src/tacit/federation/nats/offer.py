@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tacit.data.schema import Schema
 from tacit.errors import SchemaError, WireError
+from tacit.federation.member.approval import Approval
 from tacit.record import decode_record, encode_record
 from tacit.wire import Value
 
@@ -24,6 +25,7 @@ class Offer:
         deadline_seconds: how long a question is waited for.
         parties: who is asked; None: every party of the federation.
         dropouts: how many of those that began may be missing in a round.
+        approvals: who signed that the study is good; a party verifies them itself.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Offer:
     deadline_seconds: float
     parties: tuple[str, ...] | None
     dropouts: int = 0
+    approvals: tuple[Approval, ...] = ()
 
     def read_schema(self) -> Schema:
         """The schema."""

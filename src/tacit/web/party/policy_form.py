@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from tacit.daemon.party.policy_file import write_policy
 from tacit.errors import SettingError, UserError
+from tacit.federation.member.approval import plain_fingerprint
 from tacit.federation.policy import Policy
 from tacit.methods import METHODS
 from tacit.privacy.guarantee import RELATIONS
@@ -52,6 +53,12 @@ def read_policy(form: dict[str, str], errors: dict[str, str]) -> Policy | None:
     methods = _names(form, "methods", errors)
     columns = _names(form, "columns", errors)
     not_private = _names(form, "not_private", errors) or []
+    approvers = _names(form, "approvers", errors)
+    try:
+        for mark in approvers or ():
+            plain_fingerprint(mark)
+    except SettingError as error:
+        errors["approvers"] = str(error)
     for field, names in (("methods", methods or []), ("not_private", not_private)):
         unknown = [name for name in names if name not in METHODS]
         if unknown:
@@ -77,6 +84,7 @@ def read_policy(form: dict[str, str], errors: dict[str, str]) -> Policy | None:
             min_records_exact=numbers["min_records_exact"],
             budget=budget,
             not_private=not_private,
+            approvers=approvers if form.get("any_approver") != "yes" else None,
         )
     except SettingError as error:
         field = next((name for name in (*limits, *numbers) if name.rpartition("_")[2] and name in str(error)), "")
@@ -134,11 +142,13 @@ def _page(request: Request, *, status: int = 200, **values: Any) -> Response:
         "delta": f"{budget.delta:g}",
         "relation": budget.relation,
         "not_private": "\n".join(policy.not_private),
+        "approvers": "\n".join(policy.approvers or ()),
     }
     values = {
         "now": shown,
         "any_method": policy.methods is None,
         "any_column": policy.columns is None,
+        "any_approver": policy.approvers is None,
         "promised_delta": f"{budget.promised_delta:g}",
         "method_names": list(METHODS),
         **values,
