@@ -17,6 +17,7 @@ from tacit.cli.console import folder as made_folder
 
 if TYPE_CHECKING:
     from tacit.daemon.practice.federation import PracticeFederation
+    from tacit.web.practice import PracticeSites
 
 _PROGRAM = "tacit.cli.network.practice_child"
 _LOOK_SECONDS = 0.5
@@ -33,14 +34,14 @@ def practice(
 ) -> None:
     """Start a whole federation on this machine to learn on: server, center, three hospitals with data, a study.
 
-    Everything listens on this machine only. Ctrl-C stops all of it and clears it away; a folder that you name is kept,
-    and starts again where it was.
+    Each has a site of its own; addresses and passwords are printed. Everything listens on this machine only. Ctrl-C
+    stops all of it and clears it away; a folder that you name is kept, and starts again where it was.
 
     Examples:
 
       tacit practice
 
-      tacit practice --folder practice --opted-in
+      tacit practice --folder practice --opted-in --no-web
     """
     began = time.monotonic()
 
@@ -53,11 +54,12 @@ def practice(
 
         federation = PracticeFederation(place, _PROGRAM, tell)
         try:
-            federation.start()
+            sites = None if no_web else _sites(federation)
+            federation.start(_nothing if sites is None else sites.options)
             if opted_in:
                 federation.opt_everybody_in()
             tell("ready")
-            _show(federation)
+            _show(federation, sites)
             while True:
                 federation.check()
                 time.sleep(_LOOK_SECONDS)
@@ -68,26 +70,59 @@ def practice(
     tell("all is stopped" + (" and cleared away" if folder is None else f"; it is kept in {folder}"))
 
 
-def _show(federation: PracticeFederation) -> None:
+def _nothing(role: str, folder: Path) -> list[str]:
+    """What a daemon without a site is told."""
+    return []
+
+
+def _sites(federation: PracticeFederation) -> PracticeSites:
+    from tacit.web.practice import PracticeSites
+
+    return PracticeSites(is_new=federation.is_new)
+
+
+def _show(federation: PracticeFederation, sites: PracticeSites | None) -> None:
     """What is where, and what to try."""
     from rich.table import Table
 
-    from tacit.daemon.practice.material import LATER, NODES, PARTIES, STUDY_FILE
+    from tacit.daemon.practice.material import LATER, NODES, PARTIES
 
-    place = federation.folder
-    table = Table("who", "is what", "folder", "log")
-    table.add_row("coordinator", "runs studies", "coordinator", "coordinator.log")
-    for name in NODES:
-        table.add_row(name, "adds up", name, f"{name}.log")
-    for name in PARTIES:
-        table.add_row(name, "has patients", name, f"{name}.log")
-    table.add_row(LATER, "may join later", f"{LATER}.invite", f"{LATER}.csv")
+    if sites is None:
+        table = Table("who", "is what", "folder", "log")
+        table.add_row("coordinator", "runs studies", "coordinator", "coordinator.log")
+        for name in NODES:
+            table.add_row(name, "adds up", name, f"{name}.log")
+        for name in PARTIES:
+            table.add_row(name, "has patients", name, f"{name}.log")
+    else:
+        table = Table("site of", "address", "log in as", "password, good once")
+        for entry in sites.entries:
+            table.add_row(entry.whose, entry.url, entry.account, entry.password or "the one that you chose")
     out.print(table)
-    out.print(f"cd {place}", soft_wrap=True)
-    out.print("tacit party studies --folder north", soft_wrap=True)
-    out.print("tacit party opt-in tumours --folder north", soft_wrap=True)
-    out.print(f"tacit run {STUDY_FILE} --wait 600", soft_wrap=True)
+    steps = _steps_by_command() if sites is None else _steps_in_browser()
+    out.print("\n".join([f"in {federation.folder}:", *steps]), soft_wrap=True)
+    out.print(f"{LATER} may join later: tacit party init --invite {LATER}.invite --data {LATER}.csv --folder {LATER}")
     out.print("ready")
+
+
+def _steps_by_command() -> list[str]:
+    from tacit.daemon.practice.material import STUDY_FILE
+
+    return [
+        "  tacit party show tumours --folder north",
+        "  tacit party opt-in tumours --folder north",
+        f"  tacit run {STUDY_FILE} --wait 600",
+    ]
+
+
+def _steps_in_browser() -> list[str]:
+    from tacit.daemon.practice.material import APPROVER, APPROVER_FOLDER, AUTHOR
+
+    return [
+        "  1. at north's site: read the study tumours, accept the others, take part; the same at south's and west's",
+        f"  2. at the coordinator's site, as {AUTHOR}: start the run and watch it",
+        f"  3. write a study of your own as {AUTHOR}; {APPROVER} signs it with the key in {APPROVER_FOLDER}/",
+    ]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
 from tacit.daemon.party.decision import ConsentTerms, opt_in
 from tacit.daemon.party.settings import DataSource, write_party_file
-from tacit.daemon.practice.material import LATER, NODES, PARTIES, ready_study, write_material
+from tacit.daemon.practice.material import LATER, NODES, PARTIES, ready_approval, ready_study, write_material
 from tacit.errors import RunError, SettingError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
 from tacit.federation.member.folder import MemberFolder
@@ -37,6 +37,7 @@ _STOP_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 
 Tell = Callable[[str], None]
+Options = Callable[[str, Path], Sequence[str]]
 
 
 class PracticeFederation:
@@ -61,8 +62,12 @@ class PracticeFederation:
         self._program, self._tell = program, tell
         self._children: dict[str, ChildProcess] = {}
 
-    def start(self, extra: Sequence[str] = ()) -> None:
-        """Start everything, and return when all of it serves; `extra` goes to every `serve` of coordinator and party.
+    def start(self, options: Options) -> None:
+        """Start everything, and return when all of it serves.
+
+        Args:
+            options: what a daemon's `serve` is told besides its folder, from its role and folder; asked just before it
+                starts.
 
         Raises:
             RunError: if a daemon does not start; `close` then ends the others.
@@ -72,14 +77,14 @@ class PracticeFederation:
             write_material(self.folder)
             CoordinatorFolder.make(self.folder / COORDINATOR, ServerSettings(port=free_port()), None).close()
         self._tell("starting the message server")
-        self._serve(COORDINATOR, COORDINATOR, extra)
+        self._serve(COORDINATOR, COORDINATOR, options)
         self._wait((COORDINATOR,))
         if self.is_new:
             self._join()
         for name in NODES:
-            self._serve("center", name, ())
+            self._serve("center", name, options)
         for name in PARTIES:
-            self._serve("party", name, extra)
+            self._serve("party", name, options)
         if self.is_new:
             self._announce()
             write_whole(self.folder / _MADE, "")
@@ -152,16 +157,19 @@ class PracticeFederation:
     def _announce(self) -> None:
         coordinator = CoordinatorFolder(self.folder / COORDINATOR)
         try:
+            approval = ready_approval(self.folder)
+            coordinator.announced.approve(approval)
             with BlockingConnection(coordinator) as connection:
-                connection.announce(offer_of(ready_study()))
+                connection.announce(offer_of(ready_study(), [approval]))
         finally:
             coordinator.close()
 
     # --- processes ---------------------------------------------------------------------------------------------------
 
-    def _serve(self, role: str, name: str, extra: Sequence[str]) -> None:
+    def _serve(self, role: str, name: str, options: Options) -> None:
         self._log(name).unlink(missing_ok=True)
-        words = [role, "serve", "--folder", str(self.folder / name), *extra]
+        folder = self.folder / name
+        words = [role, "serve", "--folder", str(folder), *options(role, folder)]
         self._children[name] = ChildProcess(["-m", self._program], words, self._log(name))
 
     def _wait(self, names: Sequence[str]) -> None:
