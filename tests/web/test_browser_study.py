@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def happens(desk: LiveDesk, operations: Operations, version: StudyVersion, *even
 
 def course() -> list[RunEvent]:
     """Three rounds of three parties, of which one has not decided yet."""
-    t = 1_790_000_000.0
+    t = time.time() - 30
     events = [RunEvent(kind="began", words="r1", attempt=1, time=t)]
     refusal = "party 'west': its owner has not opted into a study with digest 3f2a; a changed study is another study"
     events += [RunEvent(kind="party", party="west", words=refusal, attempt=1, time=t + 2)]
@@ -159,5 +160,5 @@ def test_the_editor_works_without_javascript_and_by_keyboard(
     page.goto(f"{desk.url}/studies/new")
     page.get_by_label("Name", exact=True).fill("Recovery")
     page.get_by_role("button", name="Check and forecast").press("Enter")
-    page.get_by_text("study.purpose is missing").first.wait_for()
+    page.get_by_text("feature is missing").first.wait_for()
     assert page.get_by_label("Name", exact=True).input_value() == "Recovery"

@@ -58,7 +58,7 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
     told = StudyProgress()
     parties: dict[str, PartyCourse] = {name: PartyCourse(name) for name in asked}
     for event in events:
-        told.started, told.latest = told.started or event.time, event.time
+        told.started, told.latest = min(told.started or event.time, event.time), max(told.latest, event.time)
         match event.kind:
             case "began" | "resumed":
                 told.n_runs += event.kind == "began"
@@ -79,6 +79,7 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
 
 
 def _tell(party: PartyCourse, event: RunEvent) -> None:
+    words = event.words.removeprefix(f"party {party.name!r}: ")
     party.marks.append((_COLOURS[event.kind], event.time))
     del party.marks[:-_MOST_MARKS]
     match event.kind:
@@ -87,14 +88,14 @@ def _tell(party: PartyCourse, event: RunEvent) -> None:
         case "consent":
             party.state, party.tone = ("opted in", "good") if event.words == "in" else ("opted out", "bad")
         case "left":
-            party.state, party.tone = f"left out: {event.words}", "bad"
-            party.refusals.append(event.words)
+            party.state, party.tone = f"left out: {words}", "bad"
+            party.refusals.append(words)
         case _ if event.words == "ready":
             party.state, party.tone = "ready", "good"
         case _:
-            party.state, party.tone = event.words, "bad"
-            if event.words not in party.refusals:
-                party.refusals.append(event.words)
+            party.state, party.tone = words, "bad"
+            if words not in party.refusals:
+                party.refusals.append(words)
 
 
 def timeline(told: StudyProgress) -> dict[str, object]:

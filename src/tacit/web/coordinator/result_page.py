@@ -23,6 +23,7 @@ from tacit.methods import Method, restored
 from tacit.methods.model_file import ModelFile
 from tacit.report.facts import PartyFacts
 from tacit.report.number import byte_count, duration, number
+from tacit.report.page import lead
 from tacit.report.plots import calibration_plot, forest_plot, roc_plot
 from tacit.report.row import NOT_IDENTIFIED, CoefficientRow
 from tacit.report.verdict import verdict_lines
@@ -143,7 +144,7 @@ def _measured(request: Request, version: StudyVersion) -> dict[str, Markup]:
 
 def _verdict(request: Request, version: StudyVersion, model: Method) -> list[str]:
     told: list[str] = _kept(request, version).get("verdict", [])
-    return told or list(verdict_lines(model.facts_, model.metrics_))
+    return told or list(verdict_lines(model.facts_, model.metrics_)) or [lead(model.facts_)]
 
 
 def _given(party: PartyFacts) -> list[str]:
