@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tacit.data.schema import Schema
+from tacit.data.unit import Unit
 from tacit.errors import StudyError
 from tacit.federation.agreement import Terms
 from tacit.federation.group import SizesTold, SumGroup
@@ -102,6 +103,11 @@ class LookMethods:
     def sizes_told(self) -> SizesTold:
         """What the parties of a run are told of their numbers of records."""
         return self.methods[0].sizes_told
+
+    @property
+    def weighted_unit(self) -> Unit:
+        """Whose records weigh 1 together in a sum: sizes are numbers of these."""
+        return self.methods[0].weighted_unit
 
     @property
     def needs_everybody(self) -> bool:

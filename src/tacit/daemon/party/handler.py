@@ -29,7 +29,7 @@ from tacit.data.spill import sweep
 from tacit.errors import BudgetExceeded, DataError, NotAgreed, PolicyRefusal, Refused, TacitError, UserError, WireError
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup, size_statement
-from tacit.federation.guard import Bond, Guard
+from tacit.federation.guard import Guard
 from tacit.federation.look import late
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.member.known_members import KnownMembers
@@ -52,6 +52,7 @@ from tacit.federation.nats.kind import (
 from tacit.federation.nats.letter import Letter
 from tacit.federation.nats.offer import Offer
 from tacit.federation.policy import Policy
+from tacit.federation.seat import Bond
 from tacit.privacy.filter import least_limit
 from tacit.rand import Rng
 from tacit.storage import make_private_folder
