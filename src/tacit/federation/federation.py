@@ -19,6 +19,7 @@ from tacit.federation.channel import Channel, Opened
 from tacit.federation.engine import Card, Engine, InProcess, RunStart
 from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
+from tacit.federation.look import PlannedLooks
 from tacit.federation.policy import Policy
 from tacit.federation.split import assign_parties, check_files, checked_arrays
 from tacit.privacy.ledger import Ledger
@@ -47,8 +48,9 @@ class Federation:
         seeded: bool = False,
         dropouts: int = 0,
         run: str | None = None,
+        look: int = 0,
     ) -> None:
-        """Parties behind an engine; `run` names the run that `begin` begins, or resumes."""
+        """Parties behind an engine; `run` names the run that `begin` begins, or resumes, and `look` its look."""
         self.engine = engine
         self.center = center
         self.study = study
@@ -57,6 +59,8 @@ class Federation:
         self.labels: npt.NDArray[Any] = np.array(engine.schema.target.classes)
         self.on_round: Callable[[int, str], None] | None = None
         self.witness: list[Opened] | None = None
+        self.look = look
+        self.looks: PlannedLooks | None = None  # which guards in this process hold the look against
         self._run = run
 
     # --- making one ------------------------------------------------------------------------------------------------
@@ -228,6 +232,7 @@ class Federation:
             quorum=self.n_parties if method.needs_everybody else self.quorum,
             told=method.sizes_told,
             signatures={name: card.signature for name, card in cards.items() if card.signature},
+            look=self.look,
         )
 
     def told_sizes(self, method: Planned) -> dict[str, int | None]:
@@ -245,7 +250,7 @@ class Federation:
         """
         start = RunStart(
             run=Rng.system().bytes(8).hex() if self._run is None else self._run,
-            agreement=Agreement(study=self.study, method=method),
+            agreement=Agreement(study=self.study, method=method, looks=self.looks),
             group=self.group(method),
         )
         channel = Channel(self.engine, self.center, start, seeded=self.seeded)  # a bad setting ends it here

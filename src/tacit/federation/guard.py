@@ -152,21 +152,28 @@ class Guard:
                 self.log.append("abandoned", run=run)
 
     def _enter(self, run: str, agreement: Agreement, group: SumGroup, reservation: Reservation) -> None:
-        entry = RunEntry(
-            account=self.account, run=run, study=agreement.study, agreement=agreement.digest, group=group.digest
-        )
+        name = agreement.name_of(group.look)
+        entry = RunEntry(account=self.account, run=run, study=agreement.study, agreement=name, group=group.digest)
         found = self.ledger.run(self.account, run)
         if found is None:
-            if agreement.runs is not None and self.ledger.n_runs(self.account, agreement.digest) >= agreement.runs:
-                raise NotAgreed(
-                    f"its owner agreed to {agreement.runs} runs of study {agreement.study!r}, and as many have "
-                    f"begun; let it opt in with a larger number of runs"
-                )
+            self._check_number(agreement, group.look)
             budget = None if why_not_private(reservation.event) else self.policy.budget  # allowed by name, or bounded
             self.ledger.begin_run(entry, group.encode(), reservation, budget)
             self.log.append("began", run=run, study=agreement.study, group=group.digest, parties=group.n_parties)
         elif found != entry:
             raise NotAgreed(f"run {run!r} began with another group or study; begin a new run")
+
+    def _check_number(self, agreement: Agreement, look: int) -> None:
+        """Refuse one run more than the owner agreed to, and a look after a later one."""
+        n_begun = self.ledger.n_runs(self.account, agreement.name_of(look))
+        if agreement.runs is not None and n_begun >= agreement.runs:
+            which = f" look {look} of" if look else ""
+            raise NotAgreed(
+                f"its owner agreed to {agreement.runs} runs of{which} study {agreement.study!r}, and as many have "
+                f"begun; let it opt in with a larger number of runs"
+            )
+        if agreement.digest and any(self.ledger.n_runs(self.account, later) for later in agreement.later_looks(look)):
+            raise NotAgreed(f"look {look} of study {agreement.study!r} comes before one that this party was in already")
 
     def group_of(self, run: str) -> SumGroup:
         """The group with which a run began; a `NotAgreed` if it did not."""

@@ -114,6 +114,7 @@ class PrivateNewton(Method):
     """
 
     name = "private-newton"
+    error_share = 1.0  # of the 5 % in which intervals may miss; less in a look of a study, so that all looks share them
 
     def __init__(
         self,
@@ -248,12 +249,19 @@ class PrivateNewton(Method):
         else:
             solved = self._descend(channel, equation)
             model = solved.model
-            inference = interval(equation, solved, channel.schema, round(n_records))
+            inference = self._inference(equation, solved, channel.schema, round(n_records))
             notices = self._notices(channel, equation, inference)
             verdict = self._verdict(solved)
         theta = model @ B / equation.rho
         coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
         return Learned(coef=coef, intercept=intercept, inference=inference, notices=notices, verdict=verdict)
+
+    def _inference(self, equation: Equation, solved: Solved, schema: Schema, n_records: int) -> Inference | None:
+        """Intervals that miss in 5 % of the cases, or in this look's share of that; p-values to match."""
+        found = interval(equation, solved, schema, n_records, confidence=1 - 0.05 * self.error_share)
+        if found is None or self.error_share == 1:
+            return found
+        return dataclasses.replace(found, p=np.minimum(1.0, found.p / self.error_share))
 
     def _verdict(self, solved: Solved) -> str | None:
         """A sentence where noise could have made all that is seen."""
