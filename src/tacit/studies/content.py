@@ -71,3 +71,13 @@ def with_content(study: Study) -> Study:
                 f"({found[key][:12]}...); bring the file back, or make another study"
             )
     return study if found == study.content else replace(study, content=found)
+
+
+def check_content(study: Study) -> None:
+    """Refuse to run a study whose files are missing, or have other content than parties consented to."""
+    if with_content(study).content != study.content:
+        raise StudyError("the study names files and does not say their content; read it from its file")
+    for key, digest in study.content.items():
+        path = str(study.settings[key])
+        if file_digest(path, key) != digest:
+            raise StudyError(f"method.{key} = {path!r} has other content than parties consented to")

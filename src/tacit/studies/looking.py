@@ -10,7 +10,7 @@ Parties join in the order in which they are given, until a look has its records.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tacit.data.table import Table
@@ -55,6 +55,16 @@ class LookOutcome:
     def n_records(self) -> int:
         """The records of all who were in it."""
         return sum(self.sizes.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON holds them."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(form: Mapping[str, Any]) -> LookOutcome:
+        """What `as_dict` gave."""
+        look, found = Look(**form["look"]), tuple(Reached(**one) for one in form["reached"])
+        return LookOutcome(look=look, sizes=form["sizes"], reached=found, spent=form["spent"], why=form["why"])
 
 
 @dataclass(frozen=True, kw_only=True)
