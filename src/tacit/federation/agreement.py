@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tacit import wire
 from tacit.data.schema import Schema
 from tacit.data.unit import Unit
 from tacit.errors import NotAgreed
@@ -145,6 +146,7 @@ class Agreement:
         dropouts: how many of those that began a round may go on without, down to `least`; None sets no limit (a
             simulation).
         looks: the looks that the study plans; None if a run is a run. `runs` is then how many of each look.
+        content: digests of what the study's files hold, by name; a question brings nothing else in their place.
     """
 
     study: str
@@ -155,6 +157,7 @@ class Agreement:
     everybody: frozenset[str] | None = None
     dropouts: int | None = None
     looks: PlannedLooks | None = None
+    content: Mapping[str, str] = field(default_factory=dict)
     _terms: dict[str, tuple[Schema, Terms]] = field(default_factory=dict, repr=False)  # by the group's digest
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
@@ -167,6 +170,17 @@ class Agreement:
         terms = self.method.terms(schema, group)
         self._terms[group.digest] = schema, terms
         return terms
+
+    def check_content(self, question: Question, step: Step) -> None:
+        """Refuse values in place of a file's content that are not what the owner consented to."""
+        for name, key in step.content.items():
+            if key in self.content:
+                assert isinstance(question.values, Mapping)  # it was decoded
+                if wire.digest(question.values[name]) != self.content[key]:
+                    raise NotAgreed(
+                        f"the question of step {step.name!r} brings other {name} than study {self.study!r} states; "
+                        f"run it with the file that its parties consented to"
+                    )
 
     def name_of(self, look: int) -> str:
         """The name under which a ledger counts runs: the digest, with the look where there are some."""

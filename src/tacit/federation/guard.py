@@ -212,6 +212,7 @@ class Guard:
             if self.ledger.has_failed(self.account, question.run):
                 raise NotAgreed(f"run {question.run!r} failed at party {self.name!r} before; begin a new run")
             values = step.decode_values(question.values)
+            agreement.check_content(question, step)
             self._check_pinned(question, step)
         except WireError as error:
             self._log_refusal(message, question, error)

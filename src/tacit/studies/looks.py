@@ -190,6 +190,27 @@ def stop_words(look: Look, found: Sequence[Reached], *, is_over: bool = False) -
     return f"It stopped at {look.words}, since enrolment is over.{why}" if is_over else ""
 
 
+def plan_words(study: Study) -> str:
+    """When the study looks and when it stops, as an owner reads it before consenting; empty if it plans no looks."""
+    looks = planned_looks(study)
+    if study.stop is None:
+        return ""
+    sizes = ", ".join(f"{look.n_records:,}" for look in looks)
+    costs = ", ".join(f"{look.epsilon:.3g}" for look in looks)
+    words = [
+        f"{len(looks)}, when {sizes} records are enrolled. They cost epsilon {costs}. You pay for the looks that you "
+        f"are in, and for no others."
+    ]
+    goals = " and ".join(f"{goal.coefficient} is known to {goal.half_width:g}" for goal in study.stop.goals)
+    words.append(
+        f"The study stops as soon as {goals}, or after the last look." if goals else "It stops after the last."
+    )
+    until = None if study.enrolment is None else study.enrolment.until
+    if until is not None:
+        words.append(f"Parties may join until {until}; the next look after that day is the last.")
+    return " ".join(words)
+
+
 def look_notices(look: Look, why: str) -> tuple[str, ...]:
     """What a reader of a look's report should know."""
     if look.n_looks == 1:

@@ -294,6 +294,7 @@ class PartyHandler:
             everybody=study.federation.everybody({*offered.sum_group, self._folder.identity.name}),
             dropouts=study.federation.dropouts,
             looks=looks_agreed(study),
+            content=study.content,
         )
         return _Open(offered=offered, study=study, agreement=agreement, guard=guard, stamp=stamp)
 
