@@ -61,6 +61,8 @@ SETS = (
 )
 EPSILONS = (0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0)
 ALSO = {"a9a": (0.4,)}  # where others have published a figure
+MOST_RECORDS = 50_000  # of a training table with very many rows and columns, drawn once: kdd99
+LARGE = 2e7  # rows times columns
 PEERS: dict[str, Callable[[Task], Floats]] = {
     "learned-frequencies": frequency_scores,
     "marginal-statistics": marginal_scores,
@@ -131,6 +133,7 @@ def _encoded(name: str) -> tuple[Floats, Labels, Floats, Labels]:
     tables = load(name).tables
     if "test" in tables:
         (X, y), (X_test, y_test) = tables["train"].arrays(), tables["test"].arrays()
+        X, y = _fewer(X, y)
     else:
         X, y = (np.concatenate(parts) for parts in zip(*(table.arrays() for table in tables.values()), strict=True))
         order = np.random.default_rng(0).permutation(len(y))
@@ -142,6 +145,14 @@ def _encoded(name: str) -> tuple[Floats, Labels, Floats, Labels]:
 @lru_cache(maxsize=1)
 def federation(name: str) -> Federation:
     return data(name).federation()
+
+
+def _fewer(X: Floats, y: Labels) -> tuple[Floats, Labels]:
+    """A table that is too large for so many runs, cut to some records at random."""
+    if X.size <= LARGE:
+        return X, y
+    chosen = np.random.default_rng(0).choice(len(y), size=MOST_RECORDS, replace=False)
+    return X[chosen], y[chosen]
 
 
 def run_cell(cell: Cell, repeats: int) -> list[dict[str, float]]:

@@ -57,7 +57,7 @@ class Cell:
 
     def entry(self, runs: list[dict[str, float]]) -> dict[str, Any]:
         """What accuracy.json keeps of it."""
-        return asdict(self) | {"runs": runs}
+        return asdict(self) | {"runs": [{name: float(f"{figure:.7g}") for name, figure in run.items()} for run in runs]}
 
 
 def relations_of(method: str) -> tuple[Relation, ...]:

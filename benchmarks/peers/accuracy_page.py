@@ -36,9 +36,9 @@ as far, and the number of records is no longer public. Methods that have one rel
 Peers see all records in one place. Five parties of which one may collude add an eighth more noise than they do.
 
 - `learned-frequencies`: the counts of the two classes, with the whole promise. It is what is left without columns.
-- `marginal-statistics`, after Ferrando and Sheldon (TMLR 2025; arXiv 2405.15002): sums for a polynomial loss, from tables
-  of two features that are chosen on the way. Simplified by us. Its three settings were chosen on adult_dpml and a9a.
-- `tight-objective`, Redberg, Koskela and Wang (NeurIPS 2023; arXiv 2401.00583): objective perturbation with tight noise.
+- `marginal-statistics`, after Ferrando and Sheldon (TMLR 2025; arXiv 2405.15002): sums for a polynomial loss, from
+  tables of two features that are chosen on the way. Simplified by us; its settings were chosen on adult_dpml and a9a.
+- `tight-objective`, Redberg, Koskela and Wang (NeurIPS 2023; arXiv 2401.00583): objective perturbation with less noise.
   Its penalty follows the rule of our `objective-perturbation`.
 - `double-noise-newton`, Ganesh, Haghifam, Steinke and Thakurta (NeurIPS 2023; arXiv 2305.13209), Algorithm 3, with the
   settings of the authors' code.
