@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from tacit.data.synthetic import PublicGuess
+from tacit.data.synthetic import NARROW, PublicGuess
 from tacit.data.table import Table
+from tacit.data.typical import TypicalValue
 from tacit.methods import METHODS
 from tacit.report.curve import CurvePoint
 from tacit.studies.expectation import Expectation, expectation, measure_run, median_widths
 from tacit.studies.rehearsal import Rehearsal, RehearsedRun, rehearse
 from tacit.studies.study import Study
+
+_NARROW_REPEATS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +43,18 @@ class Forecast(Expectation):
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """Forecasts at several epsilons, and the marks to compare with: the exact fit, and the class frequencies."""
+    """Forecasts at several epsilons, and the marks to compare with: the exact fit, and the class frequencies.
+
+    `narrow` are the same forecasts if numbers of which nobody said how far they spread keep to a thirtieth of their
+    bounds. So the two are a range. It is empty if all spreads are known, or the method gives no intervals.
+    """
 
     forecasts: tuple[Forecast, ...]
     exact: Expectation
     majority_rate: float
     base_log_loss: float
     rehearsed_on: str
+    narrow: tuple[Forecast, ...] = ()
 
     @property
     def exact_accuracy(self) -> float:
@@ -84,6 +92,7 @@ def forecast(
     plain_accuracy: float | None = None,
     plain_auc: float | None = None,
     positive_share: float | None = None,
+    typical: Sequence[TypicalValue] = (),
     repeats: int | None = None,
     on_run: Callable[[int, int, str], None] | None = None,
 ) -> Outlook:
@@ -98,10 +107,11 @@ def forecast(
         plain_accuracy: for made-up records, what the best model of them reaches.
         plain_auc: the same as an AUC, which is the better guess where a class is rare.
         positive_share: for made-up records, the share of the last of two classes; None is a half.
+        typical: for made-up records, what is known in public of single features, such as a mean and a deviation.
         repeats: rehearsals at each epsilon; None takes 5, and up to 60 of small studies, which differ more by chance.
         on_run: told before each rehearsal: how many are done, of how many, and what runs.
     """
-    guess = PublicGuess(positive_share=positive_share, accuracy=plain_accuracy, auc=plain_auc)
+    guess = PublicGuess(positive_share=positive_share, accuracy=plain_accuracy, auc=plain_auc, typical=tuple(typical))
     plan = Rehearsal(study=study, sizes=sizes, method=method, public=public, guess=guess, repeats=repeats)
     return outlook_of(plan, epsilons, on_run)
 
@@ -109,7 +119,16 @@ def forecast(
 def outlook_of(
     plan: Rehearsal, epsilons: Sequence[float], on_run: Callable[[int, int, str], None] | None = None
 ) -> Outlook:
-    """The forecasts of a rehearsal at the study's own epsilon and at `epsilons`."""
+    """The forecasts of a rehearsal at the study's own epsilon and at `epsilons`, and their range (`Outlook.narrow`)."""
+    found = _outlook(plan, epsilons, on_run)
+    has_widths = any(one.widths for one in found.forecasts)
+    if plan.public is not None or not has_widths or not plan.guess.unknown_spreads(plan.study.schema):
+        return found
+    narrow = replace(plan, guess=replace(plan.guess, spread=NARROW), repeats=min(plan.n_repeats, _NARROW_REPEATS))
+    return replace(found, narrow=_outlook(narrow, epsilons, on_run).forecasts)
+
+
+def _outlook(plan: Rehearsal, epsilons: Sequence[float], on_run: Callable[[int, int, str], None] | None) -> Outlook:
     levels = _levels(plan, epsilons)
     for epsilon in levels:  # refuses what is wrong before anything runs
         plan.method_at(epsilon).guarantee  # noqa: B018

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from tacit.studies.forecast import Forecast, Outlook
     from tacit.studies.power import RecordsNeeded
 
+_NARROW_WORDS = (
+    " Nobody said how far numbers spread, so there are two guesses: a sixth of their bounds, and in brackets a "
+    "thirtieth. --typical NAME=MEAN,SD or --public tell better."
+)
 _MOST_TERMS = 40  # coefficients shown; all are in forecast.json
 
 
@@ -71,6 +75,7 @@ def _show_widths(outlook: Outlook) -> None:
     grid = Grid(
         title="Expected half-width of each coefficient's 95 % interval",
         caption="In original units; the median over rehearsals. It rests on how far the rehearsed columns spread."
+        + (_NARROW_WORDS if outlook.narrow else "")
         + (f" The first {_MOST_TERMS} of {len(exact)}; --out writes all." if len(exact) > _MOST_TERMS else ""),
     )
     grid.add_column("term")
@@ -79,9 +84,14 @@ def _show_widths(outlook: Outlook) -> None:
             f"epsilon {_epsilon(found)}" if math.isfinite(found.epsilon) else _epsilon(found), justify="right"
         )
     grid.add_column("exact fit", justify="right")
-    told = [{width.term: width.half_width for width in found.widths} for found in outlook.forecasts]
+    told, narrow = (
+        [{width.term: width.half_width for width in found.widths} for found in each]
+        for each in (outlook.forecasts, outlook.narrow)
+    )
     for term in list(exact)[:_MOST_TERMS]:
         cells = [_width(widths.get(term)) for widths in told]
+        if narrow:
+            cells = [f"{cell} ({_width(widths.get(term))})" for cell, widths in zip(cells, narrow, strict=True)]
         grid.add_row(printable(term), *cells, number(exact[term], 3))
     out.print(grid)
 
