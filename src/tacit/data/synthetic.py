@@ -9,13 +9,13 @@ best possible prediction.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, softmax
+from scipy.special import expit, ndtr, softmax
 
 from tacit.bisection import bisect
 from tacit.data.encoding import Encoded
@@ -28,7 +28,8 @@ from tacit.rand import Rng
 
 Floats = NDArray[np.float64]
 
-WIDE, NARROW = 1 / 6, 1 / 30  # standard deviations of numbers, as shares of their bounds: two guesses for want of one
+_WIDE, _NARROW = 1 / 6, 1 / 30  # standard deviations of numbers, as shares of their bounds
+_TOGETHER = 0.7  # the correlation of any two columns, up to its sign, where they go together
 _RARE = 0.3  # of records have the second value of a binary feature
 _STRONGEST = 1e4  # factor on the coefficients
 _ENOUGH = 20_000  # records to find the strength with
@@ -47,13 +48,15 @@ class PublicGuess:
             where a class is rare.
         typical: of single features, what is known in public.
         spread: of the other numbers, the standard deviation as a share of their bounds.
+        together: how strongly columns go together: the correlation, up to its sign, of what is behind any two of them.
     """
 
     positive_share: float | None = None
     accuracy: float | None = None
     auc: float | None = None
     typical: tuple[TypicalValue, ...] = ()
-    spread: float = WIDE
+    spread: float = _WIDE
+    together: float = 0.0
 
     def check(self, schema: Schema) -> None:
         """Refuse what no population of the schema's classes can be like."""
@@ -93,6 +96,10 @@ class PublicGuess:
             return given or "it has no numbers"
         rest = "the other numbers" if self.typical else "numbers"
         return f"{given}{', ' if given else ''}{rest} spread over about 1/{1 / self.spread:.0f} of their bounds"
+
+    def alternative(self) -> PublicGuess:
+        """The other of two guesses where nobody knows better: narrow numbers, and columns that go together."""
+        return replace(self, spread=_NARROW, together=_TOGETHER)
 
     def _class_words(self, schema: Schema) -> str:
         if schema.n_classes > 2:
@@ -137,7 +144,8 @@ def synthetic_table(schema: Schema, n_records: int, *, guess: PublicGuess | None
     guess = PublicGuess() if guess is None else guess
     guess.check(schema)
     generator = rng.generator()
-    V = np.stack([_codes(feature, n_records, guess, generator) for feature in schema.features])
+    Z = _behind(len(schema.features), n_records, guess.together, generator)
+    V = np.stack([_codes(feature, z, guess) for feature, z in zip(schema.features, Z, strict=True)])
     X, rows_clipped = schema.encode_codes(V)
     scores = (X - X.mean(axis=0)) @ generator.standard_normal((schema.n_columns, schema.n_classes))
     P = guess.probabilities(scores)
@@ -146,21 +154,32 @@ def synthetic_table(schema: Schema, n_records: int, *, guess: PublicGuess | None
     return Table.from_encoded("made-up records", schema, Encoded(X, labels, {}, rows_clipped, 0))
 
 
-def _codes(feature: Feature, n: int, guess: PublicGuess, generator: Generator) -> Floats:
+def _behind(n_features: int, n: int, together: float, generator: Generator) -> Floats:
+    """Standard normal numbers behind each feature (rows), which share so much of their variance."""
+    Z = generator.standard_normal((n_features, n))
+    if together:
+        shared, signs = generator.standard_normal(n), generator.choice([-1.0, 1.0], size=(n_features, 1))
+        Z = np.sqrt(1 - together) * Z + np.sqrt(together) * signs * shared
+    return Z
+
+
+def _codes(feature: Feature, z: Floats, guess: PublicGuess) -> Floats:
+    """The values of one feature, of which higher ones belong to higher z."""
     typical = next((value for value in guess.typical if value.name == feature.name), None)
     match feature:
         case Binary():
-            share = _RARE if typical is None else typical.mean
-            return (generator.random(n) < share).astype(np.float64)
+            share = _RARE if typical is None else typical.figures[0]
+            return np.asarray(ndtr(z) > 1 - share, dtype=np.float64)
         case Categorical():
-            weights = 1 / np.arange(1, len(feature.categories) + 1)
-            return generator.choice(len(weights), size=n, p=weights / weights.sum()).astype(np.float64)
+            weights = 1 / np.arange(1, len(feature.categories) + 1) if typical is None else np.array(typical.figures)
+            edges = np.cumsum(weights / weights.sum())[:-1]
+            return np.asarray(np.searchsorted(edges, ndtr(z)), dtype=np.float64)
         case _:
             low, high = feature.bounds or (-1.0, 1.0)
             if typical is not None:
-                return typical.draw(low, high, n, generator)
+                return typical.numbers(ndtr(z), low, high)
             middle, width = low / 2 + high / 2, high - low
-            return np.clip(middle + guess.spread * width * generator.standard_normal(n), low, high)
+            return np.clip(middle + guess.spread * width * z, low, high)
 
 
 def _factor(is_strong: Callable[[float], bool]) -> float:

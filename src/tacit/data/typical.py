@@ -1,11 +1,11 @@
 """What is known in public of single features, such as the mean and standard deviation of age in a published table.
 
 >>> TypicalValue.parse("age=54,9")
-TypicalValue(name='age', mean=54.0, deviation=9.0)
+TypicalValue(name='age', figures=(54.0, 9.0))
 
-A number is then made up by a gamma law with that mean and deviation, which begins at the bound that is nearer to the
-mean: close to a normal one far from both bounds, and the more skewed the nearer to one. A yes-or-no feature has a share
-alone: "smoker=0.2".
+A number has a mean and a standard deviation. It is then made up by a gamma law with both, which begins at the bound
+that is nearer to the mean: close to a normal one far from both bounds, and the more skewed the nearer to one. A
+yes-or-no feature has the share of its second value: "smoker=0.2". A category has the share of each: "blood=0.44,0.1,0.04,0.42".
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import gammaincinv
 
 from tacit.data.feature import Binary, Categorical, Feature
 from tacit.errors import SettingError
 
 Floats = NDArray[np.float64]
+
+_ROUNDED = 0.1  # how far from 1 printed shares may add up; they are then divided by their sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,47 +32,54 @@ class TypicalValue:
 
     Attributes:
         name: the feature's.
-        mean: of its numbers, in original units; of a yes-or-no feature, the share of its second value.
-        deviation: the standard deviation of its numbers; None for a yes-or-no feature.
+        figures: of a number its mean and standard deviation, in original units; of a yes-or-no feature the share of its
+            second value; of a category the share of each, in order.
     """
 
     name: str
-    mean: float
-    deviation: float | None = None
+    figures: tuple[float, ...]
 
     @classmethod
     def parse(cls, text: str) -> TypicalValue:
-        """The guess in "NAME=MEAN,SD", or in "NAME=SHARE" of a yes-or-no feature."""
+        """The guess in "NAME=MEAN,SD", or in "NAME=SHARE,SHARE,..." of what is no number."""
         name, _, told = text.rpartition("=")
         try:
-            numbers = [float(word) for word in told.split(",")]
+            figures = tuple(float(word) for word in told.split(","))
         except ValueError:
-            numbers = []
-        if not name or len(numbers) not in (1, 2) or not all(map(math.isfinite, numbers)):
-            raise SettingError(f"typical value {text!r} must read NAME=MEAN,SD, such as age=54,9, or NAME=SHARE")
-        return cls(name=name, mean=numbers[0], deviation=numbers[1] if len(numbers) == 2 else None)
+            figures = ()
+        if not name or not figures or not all(map(math.isfinite, figures)):
+            raise SettingError(f"typical value {text!r} must read NAME=MEAN,SD, such as age=54,9, or NAME=SHARE,...")
+        return cls(name=name, figures=figures)
 
     def check(self, features: Sequence[Feature]) -> None:
         """Refuse what the feature cannot be like."""
         feature = next((one for one in features if one.name == self.name), None)
-        if feature is None or isinstance(feature, Categorical):
-            known = [one.name for one in features if not isinstance(one, Categorical)]
-            raise SettingError(f"typical value of {self.name!r}: choose a number or a yes-or-no of {', '.join(known)}")
-        if isinstance(feature, Binary):
-            if self.deviation is not None or not 0 <= self.mean <= 1:
-                raise SettingError(f"typical value of {self.name!r} must be a share between 0 and 1, such as 0.2")
-            return
-        low, high = feature.bounds or (-1.0, 1.0)
-        if self.deviation is None or self.deviation <= 0 or not low < self.mean < high:
+        match feature:
+            case None:
+                known = ", ".join(one.name for one in features)
+                raise SettingError(f"typical value of {self.name!r}: there is no such feature; choose one of {known}")
+            case Binary():
+                if len(self.figures) != 1 or not 0 <= self.figures[0] <= 1:
+                    raise SettingError(f"typical value of {self.name!r} must be a share between 0 and 1, such as 0.2")
+            case Categorical():
+                n, total = len(feature.categories), sum(self.figures)
+                if len(self.figures) != n or min(self.figures) < 0 or not abs(total - 1) <= _ROUNDED:
+                    raise SettingError(f"typical value of {self.name!r} must be {n} shares that add up to 1")
+            case _:
+                self._check_number(*(feature.bounds or (-1.0, 1.0)))
+
+    def _check_number(self, low: float, high: float) -> None:
+        if len(self.figures) != 2 or self.figures[1] <= 0 or not low < self.figures[0] < high:
             raise SettingError(
                 f"typical value of {self.name!r} must be a mean between {low:g} and {high:g} and a standard deviation "
                 f"above 0, such as {self.name}={low / 2 + high / 2:g},{(high - low) / 10:g}"
             )
 
-    def draw(self, low: float, high: float, n: int, generator: Generator) -> Floats:
-        """So many numbers between the bounds; at the bounds are those that the law puts beyond."""
-        assert self.deviation is not None
-        mirrored = high - self.mean < self.mean - low
-        above = high - self.mean if mirrored else self.mean - low
-        steps = generator.gamma((above / self.deviation) ** 2, self.deviation**2 / above, size=n)
-        return np.clip(high - steps if mirrored else low + steps, low, high)
+    def numbers(self, ranks: Floats, low: float, high: float) -> Floats:
+        """The numbers of these ranks between 0 and 1; at the bounds are those that the law puts beyond."""
+        mean, deviation = self.figures
+        mirrored = high - mean < mean - low
+        above = high - mean if mirrored else mean - low
+        steps = gammaincinv((above / deviation) ** 2, 1 - ranks if mirrored else ranks) * deviation**2 / above
+        found: Floats = np.clip(high - steps if mirrored else low + steps, low, high)
+        return found

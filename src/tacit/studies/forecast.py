@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from tacit.data.synthetic import NARROW, PublicGuess
+from tacit.data.synthetic import PublicGuess
 from tacit.data.table import Table
 from tacit.data.typical import TypicalValue
 from tacit.methods import METHODS
@@ -17,7 +17,7 @@ from tacit.studies.expectation import Expectation, expectation, measure_run, med
 from tacit.studies.rehearsal import Rehearsal, RehearsedRun, rehearse
 from tacit.studies.study import Study
 
-_NARROW_REPEATS = 5
+_ALTERNATIVE_REPEATS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,9 @@ class Forecast(Expectation):
 class Outlook:
     """Forecasts at several epsilons, and the marks to compare with: the exact fit, and the class frequencies.
 
-    `narrow` are the same forecasts if numbers of which nobody said how far they spread keep to a thirtieth of their
-    bounds. So the two are a range. It is empty if all spreads are known, or the method gives no intervals.
+    `alternative` are the same forecasts on made-up records of another shape: numbers of which nobody said how far they
+    spread keep to a thirtieth of their bounds, and columns go together. So the two are a range. It is empty for public
+    records, and for methods that give no intervals.
     """
 
     forecasts: tuple[Forecast, ...]
@@ -54,7 +55,7 @@ class Outlook:
     majority_rate: float
     base_log_loss: float
     rehearsed_on: str
-    narrow: tuple[Forecast, ...] = ()
+    alternative: tuple[Forecast, ...] = ()
 
     @property
     def exact_accuracy(self) -> float:
@@ -119,13 +120,13 @@ def forecast(
 def outlook_of(
     plan: Rehearsal, epsilons: Sequence[float], on_run: Callable[[int, int, str], None] | None = None
 ) -> Outlook:
-    """The forecasts of a rehearsal at the study's own epsilon and at `epsilons`, and their range (`Outlook.narrow`)."""
+    """The forecasts of a rehearsal at the study's own epsilon and at `epsilons`, and their range."""
     found = _outlook(plan, epsilons, on_run)
     has_widths = any(one.widths for one in found.forecasts)
-    if plan.public is not None or not has_widths or not plan.guess.unknown_spreads(plan.study.schema):
+    if plan.public is not None or not has_widths:
         return found
-    narrow = replace(plan, guess=replace(plan.guess, spread=NARROW), repeats=min(plan.n_repeats, _NARROW_REPEATS))
-    return replace(found, narrow=_outlook(narrow, epsilons, on_run).forecasts)
+    other = replace(plan, guess=plan.guess.alternative(), repeats=min(plan.n_repeats, _ALTERNATIVE_REPEATS))
+    return replace(found, alternative=_outlook(other, epsilons, on_run).forecasts)
 
 
 def _outlook(plan: Rehearsal, epsilons: Sequence[float], on_run: Callable[[int, int, str], None] | None) -> Outlook:

@@ -58,7 +58,7 @@ def plan(
         typer.Option(
             "--typical",
             metavar="NAME=MEAN,SD",
-            help="Of made-up records: a column's mean and deviation; of a yes-or-no its share.",
+            help="Of made-up records: a column's mean and deviation, or the shares of its categories.",
         ),
     ] = None,
     half_width: Annotated[
@@ -79,8 +79,9 @@ def plan(
 
     With `--records` the run is rehearsed on records that are nobody's secret: rounds, bytes and time, and at several
     epsilons the expected accuracy, AUC, log-loss, calibration, and width of each coefficient's interval. Widths rest on
-    how far the columns spread. Public records tell that best, then `--typical`, such as a published mean and standard
-    deviation. Without either there are two guesses, a sixth and a thirtieth of the bounds, and widths are a range.
+    how far columns spread, how common categories are and how columns go together. Public records tell that best.
+    `--typical` tells the first two, such as a published mean and standard deviation. Made-up records have two
+    shapes, so that AUC and widths are ranges.
 
     Examples:
 
