@@ -44,8 +44,6 @@ SETS = {"heart_disease": 20, "adult": 3, "bank_marketing": 3, "creditcard_fraud"
 GUESSES = ("public", "typical", "none")
 WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
 HEAD = "foretold / found    epsilon  guess    accuracy       AUC             log-loss       widths (quarters)   lost"
-    "foretold / found    epsilon  guess    accuracy       AUC             log-loss       widths (quarters)   lost rows"
-)
 
 
 def halves(pooled: Table, repeats: int) -> Iterator[tuple[Table, dict[str, Table], Table]]:

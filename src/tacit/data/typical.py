@@ -5,7 +5,8 @@ TypicalValue(name='age', figures=(54.0, 9.0))
 
 A number has a mean and a standard deviation. It is then made up by a gamma law with both, which begins at the bound
 that is nearer to the mean: close to a normal one far from both bounds, and the more skewed the nearer to one. A
-yes-or-no feature has the share of its second value: "smoker=0.2". A category has the share of each: "blood=0.44,0.1,0.04,0.42".
+yes-or-no feature has the share of its second value: "smoker=0.2". A category has the share of each of its values:
+"blood=0.44,0.1,0.04,0.42".
 """
 
 from __future__ import annotations
