@@ -160,6 +160,11 @@ def test_of_log_loss_less_is_better(bench) -> None:
     assert "made_up, replace-one, log-loss, epsilon 1: 0.5000 against 0.4000 of averaging" in text
 
 
+def test_a_loss_beyond_all_measure_is_told_in_its_order(bench) -> None:
+    text = page_of(bench, cell("averaging", 0.8, 0.8, losses=(1.2e7, 1.4e7)))
+    assert "| averaging | **1e+07 (1e+06)** |" in text
+
+
 def test_the_page_names_who_is_below_the_class_frequencies(bench) -> None:
     table = below(
         page_of(

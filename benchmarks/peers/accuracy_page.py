@@ -10,6 +10,7 @@ from peers.accuracy_cell import HIGHER, ORDER, RELATIONS, Cell, mean_and_error
 from peers.accuracy_verdict import FLAGSHIP, Curves, as_good, at, best, misses, verdict_row
 from tacit.report.curve import CurvePoint, curve_plot
 
+MOST = 100.0  # a log-loss beyond this has no digits worth showing
 RARE = 0.1  # below this share of positives accuracy says little, and the order of scores is judged instead
 WORDS = {
     "accuracy": "accuracy",
@@ -214,10 +215,17 @@ def _table(curves: Curves, measure: str) -> str:
             if e not in found:
                 entries.append("not run")
                 continue
-            figure = f"{found[e].mean:.4f} ({found[e].standard_error:.4f})"
+            figure = _figure(found[e])
             entries.append(f"**{figure}**" if as_good(found[e], leading[e], measure) else figure)
         rows.append(f"| {method} | " + " | ".join(entries) + " |")
     return "\n".join(rows)
+
+
+def _figure(point: CurvePoint) -> str:
+    """A mean and its standard error; of a loss that is beyond all measure, its order alone."""
+    if abs(point.mean) < MOST:
+        return f"{point.mean:.4f} ({point.standard_error:.4f})"
+    return f"{point.mean:.0e} ({point.standard_error:.0e})"
 
 
 def _list(names: tuple[str, ...] | list[str]) -> str:
