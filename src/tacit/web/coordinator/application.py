@@ -10,18 +10,23 @@ from tacit.daemon.coordinator.study_store import StudyStore
 from tacit.storage import Database
 from tacit.web import sign_in
 from tacit.web.account import Account
-from tacit.web.coordinator import catalogue
+from tacit.web.coordinator import api, catalogue, people, sign_on
 from tacit.web.coordinator.permission import Desk
 from tacit.web.page import MenuLink
 from tacit.web.site import Site, SiteSettings, make_app
 
 # A new page is a module with a `router`, and an entry here.
-ROUTERS = (sign_in.router, catalogue.router)
+ROUTERS = (sign_in.router, catalogue.router, people.router, api.router, sign_on.router)
 
 
 def navigation(account: Account | None) -> list[MenuLink]:
     """The entries on top of the coordinator's pages."""
-    return [MenuLink("/", "Studies", below="/studies")]
+    links = [MenuLink("/", "Studies", below="/studies")]
+    if account is not None:
+        links.append(MenuLink("/tokens", "Tokens"))
+    if account is not None and account.may("administrator"):
+        links += [MenuLink("/accounts", "Accounts"), MenuLink("/audit", "Audit trail")]
+    return links
 
 
 def make_coordinator_site(
