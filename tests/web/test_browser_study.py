@@ -14,6 +14,7 @@ import tacit
 from tacit.daemon.coordinator.run_event import RunEvent
 from tacit.daemon.coordinator.study_store import StudyVersion
 from tacit.federation.member.approval import ApproverKey
+from tacit.studies.export import write_exports
 from tacit.studies.result import write_result
 from tacit.studies.study import Study
 from tacit.web.coordinator.forecaster import Forecaster
@@ -148,6 +149,7 @@ def finish(desk: LiveDesk, operations: Operations, version: StudyVersion, folder
     results = operations.supervisor.results(version.digest)
     results.mkdir(parents=True)
     write_result(model, results)
+    write_exports(model, results)
     happens(desk, operations, version, RunEvent(kind="finished"))
 
 

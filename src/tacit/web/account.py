@@ -10,6 +10,8 @@ import base64
 import re
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -113,17 +115,19 @@ class Accounts:
         self._set(name, "password = ?, must_change = 1", _HASHER.hash(password))
         return password
 
+    def drop_password(self, name: str) -> None:
+        """No password opens this account any more, until it gets one again; it comes by single sign-on."""
+        self._set(name, "must_change = 0, password = ?", "none")
+
     def disable(self, name: str, *, disabled: bool = True) -> None:
         """Shut an account out, or let it in again."""
-        with self._database.transaction():
+        with self._still_administered():
             self._set(name, "disabled = ?", int(disabled))
-            self._check_administered()
 
     def set_role(self, name: str, role: Role) -> None:
         """Give an account another role."""
-        with self._database.transaction():
+        with self._still_administered():
             self._set(name, "role = ?", checked_role(role))
-            self._check_administered()
 
     def set_email(self, name: str, email: str) -> None:
         """Say under which e-mail address single sign-on knows an account; forgets the subject that it had."""
@@ -158,10 +162,17 @@ class Accounts:
         if other is not None and other.name != name:
             raise SettingError(f"the account {other.name!r} has the e-mail address {email!r} already")
 
-    def _check_administered(self) -> None:
-        everybody = self.all()
-        if everybody and not any(account.role == "administrator" and not account.disabled for account in everybody):
-            raise SettingError("this is the last administrator who can log in; make another one first")
+    @contextmanager
+    def _still_administered(self) -> Iterator[None]:
+        """A change that is undone if it would leave the site without an administrator."""
+        with self._database.transaction():
+            was_administered = self._is_administered()
+            yield
+            if was_administered and not self._is_administered():
+                raise SettingError("this is the last administrator who can log in; make another one first")
+
+    def _is_administered(self) -> bool:
+        return any(account.role == "administrator" and not account.disabled for account in self.all())
 
 
 def fits(password: str, password_hash: str) -> bool:

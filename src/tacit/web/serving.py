@@ -11,7 +11,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,17 @@ class Listen:
         with contextlib.suppress(ValueError):
             return ipaddress.ip_address(self.host).is_loopback
         return False
+
+
+def host_names(listen: Listen, names: Sequence[str]) -> tuple[str, ...]:
+    """The host names under which browsers reach a site that listens there; `names` are the operator's own."""
+    if listen.is_local:
+        return ("127.0.0.1", "localhost", "[::1]", *names)
+    if listen.host in ("0.0.0.0", "::") and not names:
+        raise SettingError(
+            f"--web-listen {listen.host}:{listen.port} is every address of this machine; name it with --web-host NAME"
+        )
+    return (f"[{listen.host}]" if ":" in listen.host else listen.host, *names)
 
 
 class SiteServer:

@@ -24,10 +24,12 @@ from tacit.web.account import Accounts
 from tacit.web.error_page import add_error_pages
 from tacit.web.form import check_form, check_password_chosen
 from tacit.web.live import Broadcaster
+from tacit.web.open_id import Provider
 from tacit.web.page import MenuLink, make_environment
 from tacit.web.protection import Protection
 from tacit.web.session import Attempts, AuditTrail, SentForms, SiteSessions
 from tacit.web.store import site_secret
+from tacit.web.token import ApiTokens
 from tacit.web.visit import Visits
 
 STATIC = Path(__file__).parent / "static"
@@ -63,8 +65,10 @@ class Site:
         self.attempts = Attempts(database)
         self.sent_forms = SentForms(database)
         self.audit = AuditTrail(database)
+        self.tokens = ApiTokens(database, self.accounts)
         self.live = Broadcaster()
         self.visits = Visits(self.secret, self.sessions, self.accounts, tls=settings.tls)
+        self.provider: Provider | None = None  # whom it asks who somebody is
         self.environment = make_environment()
         self.on_failure: Callable[[Exception], None] = lambda error: None
 

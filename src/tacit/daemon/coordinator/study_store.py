@@ -252,7 +252,11 @@ class StudyStore:
         return [Deed(number=n, time=t, who=who, state=state, why=why) for n, t, who, state, why in rows]
 
     def attach(self, version: StudyVersion, kind: str, content: bytes) -> None:
-        """Keep something with a version under a name for its kind, such as "model.json" or "approval"."""
+        """Keep something with a version under a name for its kind.
+
+        A name with a dot, such as "model.json", is a result: whoever may see the version may download it. One without,
+        such as "approval", is for the coordinator itself.
+        """
         row = (version.study, version.number, kind, content, time.time())
         self._database.execute("INSERT OR REPLACE INTO attachment VALUES (?, ?, ?, ?, ?)", row)
 

@@ -10,7 +10,7 @@ from tacit.daemon.coordinator.study_store import StudyStore
 from tacit.storage import Database
 from tacit.web import sign_in
 from tacit.web.account import Account
-from tacit.web.coordinator import catalogue, deed, editor, result_page
+from tacit.web.coordinator import api, catalogue, deed, editor, people, result_page, sign_on
 from tacit.web.coordinator.forecaster import Forecaster
 from tacit.web.coordinator.operations import StudyOperations
 from tacit.web.coordinator.permission import Desk
@@ -18,12 +18,20 @@ from tacit.web.page import MenuLink
 from tacit.web.site import Site, SiteSettings, make_app
 
 # A new page is a module with a `router`, and an entry here.
-ROUTERS = (sign_in.router, editor.router, deed.router, result_page.router, catalogue.router)
+ROUTERS = (
+    sign_in.router, editor.router, deed.router, result_page.router, catalogue.router, people.router, api.router,
+    sign_on.router,
+)  # fmt: skip
 
 
 def navigation(account: Account | None) -> list[MenuLink]:
     """The entries on top of the coordinator's pages."""
-    return [MenuLink("/", "Studies", below="/studies")]
+    links = [MenuLink("/", "Studies", below="/studies")]
+    if account is not None:
+        links.append(MenuLink("/tokens", "Tokens"))
+    if account is not None and account.may("administrator"):
+        links += [MenuLink("/accounts", "Accounts"), MenuLink("/audit", "Audit trail")]
+    return links
 
 
 def make_coordinator_site(

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from tacit.daemon.coordinator.study_store import STATES, State, StudyStore, StudyVersion
+from tacit.daemon.coordinator.study_store import STATES, State, StudyVersion
 from tacit.errors import TacitError
 from tacit.web.account import Account
 from tacit.web.coordinator.permission import check_member, desk_of, may_see, seen_version
@@ -27,8 +27,8 @@ async def catalogue(
     """Every study that the visitor may see, newest first."""
     desk = desk_of(request)
     chosen: tuple[State, ...] = tuple(each for each in STATES if state in ("", each))
-    found = seen_studies(desk.studies, account, is_public=desk.is_public, states=chosen, search=search)
-    everything = found if not (search or state) else seen_studies(desk.studies, account, is_public=desk.is_public)
+    found = desk.seen_studies(account, chosen, search)
+    everything = desk.seen_studies(account) if search or state else found
     counts = {each: sum(version.state == each for version in everything) for each in STATES}
     entries = [(version, words_of(version)) for version in found]
     values: dict[str, Any] = {
@@ -39,23 +39,6 @@ async def catalogue(
         "state": state,
     }
     return show(request, "coordinator/catalogue.html.j2", **values)
-
-
-def seen_studies(
-    studies: StudyStore,
-    account: Account | None,
-    *,
-    is_public: bool,
-    states: tuple[State, ...] = STATES,
-    search: str = "",
-) -> list[StudyVersion]:
-    """The latest version of each study that an account may see, of those in one of the states with all the words."""
-    latest: dict[str, StudyVersion] = {}
-    for version in studies.all(states, search):
-        known = latest.get(version.study)
-        if may_see(account, version, is_public=is_public) and (known is None or known.number < version.number):
-            latest[version.study] = version
-    return list(latest.values())
 
 
 def words_of(version: StudyVersion) -> StudyWords | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from tacit.daemon.coordinator.study_store import PUBLIC_STATES, StudyStore, StudyVersion
+from tacit.daemon.coordinator.study_store import PUBLIC_STATES, STATES, State, StudyStore, StudyVersion
 from tacit.web.account import Account
 from tacit.web.form import NeedsLogIn, visit_of
 
@@ -41,12 +41,10 @@ def may_approve(account: Account | None, version: StudyVersion) -> bool:
 
 def seen_version(request: Request, study: str, number: int | None = None) -> StudyVersion:
     """A version that the visitor may see, the latest such by default; 404 for any other, as if there were none."""
-    desk = desk_of(request)
-    account = visit_of(request).account
-    for version in desk.studies.versions(study):
-        if number in (None, version.number) and may_see(account, version, is_public=desk.is_public):
-            return version
-    raise HTTPException(404)
+    found = desk_of(request).find_seen(visit_of(request).account, study, number)
+    if found is None:
+        raise HTTPException(404)
+    return found
 
 
 def check_member(request: Request) -> Account | None:
@@ -79,6 +77,24 @@ class Desk:
         self.is_public = is_public
         self.forecaster = forecaster
         self.operations = operations
+
+    def find_seen(self, account: Account | None, study: str, number: int | None = None) -> StudyVersion | None:
+        """A version that the account may see, the latest such by default; None for any other."""
+        for version in self.studies.versions(study):
+            if number in (None, version.number) and may_see(account, version, is_public=self.is_public):
+                return version
+        return None
+
+    def seen_studies(
+        self, account: Account | None, states: tuple[State, ...] = STATES, search: str = ""
+    ) -> list[StudyVersion]:
+        """The latest version of each study that the account may see, of those in one of the states with all words."""
+        latest: dict[str, StudyVersion] = {}
+        for version in self.studies.all(states, search):
+            known = latest.get(version.study)
+            if may_see(account, version, is_public=self.is_public) and (known is None or known.number < version.number):
+                latest[version.study] = version
+        return list(latest.values())
 
 
 def desk_of(request: Request) -> Desk:

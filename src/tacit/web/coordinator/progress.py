@@ -43,6 +43,7 @@ class StudyProgress:
     n_runs: int = 0
     attempt: int = 0
     rounds: list[tuple[int, str, float]] = field(default_factory=list)  # number, step, when it began
+    looks: list[str] = field(default_factory=list)  # what each look of the study came to
     ended: str = ""
     started: float = 0.0
     latest: float = 0.0
@@ -69,6 +70,8 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
             case "round":
                 told.round, told.step = event.round, event.words
                 told.rounds.append((event.round, event.words, event.time))
+            case "look":
+                told.looks.append(event.words)
             case "finished" | "ended":
                 told.ended = event.words
             case _:

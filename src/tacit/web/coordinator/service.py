@@ -8,13 +8,14 @@ from pathlib import Path
 
 from tacit.daemon.coordinator import study_store
 from tacit.daemon.coordinator.study_store import StudyStore
-from tacit.errors import SettingError
 from tacit.federation.nats.journal import Journal
 from tacit.web import store
 from tacit.web.coordinator.application import make_coordinator_site
 from tacit.web.coordinator.forecaster import Forecaster
 from tacit.web.coordinator.operations import StudyOperations
-from tacit.web.serving import Listen, SiteServer
+from tacit.web.coordinator.web_file import WebFile
+from tacit.web.open_id import Provider
+from tacit.web.serving import Listen, SiteServer, host_names
 from tacit.web.site import SiteSettings, own_hosts
 
 DEFAULT = "127.0.0.1:8020"
@@ -40,14 +41,15 @@ class CoordinatorSite:
 
     def __init__(self, folder: Path, wish: WebWish, journal: Journal) -> None:
         self._journal = journal
-        self._server = SiteServer(Listen.parse(wish.listen), folder)
+        file = WebFile.read(folder)
+        listen = Listen.parse(wish.listen)
+        names = host_names(listen, wish.names)
+        self._server = SiteServer(listen, folder)
         self._database = store.open_store(folder / store.FILE)
         self.studies = StudyStore(folder / study_store.FILE)
-        settings = SiteSettings(
-            name="Tacit coordinator", hosts=own_hosts(self._server.port, _names(wish)), tls=self._server.is_tls
-        )
         self.operations = StudyOperations(folder, self.studies)
         self._forecaster = Forecaster(folder)
+        settings = SiteSettings(name=file.name, hosts=own_hosts(self._server.port, names), tls=self._server.is_tls)
         self.site, self.app = make_coordinator_site(
             settings,
             self._database,
@@ -56,6 +58,7 @@ class CoordinatorSite:
             forecaster=self._forecaster,
             operations=self.operations,
         )
+        self.site.provider = None if file.provider is None else Provider(file.provider)
         self.site.on_failure = lambda error: journal.note("page-failed", error=type(error).__name__)
 
     @property
@@ -78,14 +81,3 @@ class CoordinatorSite:
         self.operations.close()
         self.studies.close()
         self._database.close()
-
-
-def _names(wish: WebWish) -> tuple[str, ...]:
-    """The host names under which browsers reach the site."""
-    listen = Listen.parse(wish.listen)
-    if listen.is_local:
-        return ("127.0.0.1", "localhost", "[::1]", *wish.names)
-    if listen.host in ("0.0.0.0", "::") and not wish.names:
-        raise SettingError(f"--web-listen {wish.listen} is every address of this machine; name it with --web-host NAME")
-    own = f"[{listen.host}]" if ":" in listen.host else listen.host
-    return (own, *wish.names)
