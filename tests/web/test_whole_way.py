@@ -29,36 +29,41 @@ from tests.web.browser import Browser
 PASSWORD = "four words no saying"
 STUDY = """
 [study]
-name = "Malignant or not"
-purpose = "Which measurements tell a malignant tumour from a benign one?"
+name = "Who comes back"
+purpose = "Which patients come back within a month of going home?"
 
 [target]
-name = "tumour"
-classes = ["benign", "malignant"]
+name = "readmitted"
+classes = ["no", "yes"]
 
 [[feature]]
-name = "radius"
+name = "age"
 kind = "numeric"
-low = 5
-high = 40
+low = 18
+high = 100
 
 [[feature]]
-name = "concave_points"
+name = "days_in_hospital"
 kind = "numeric"
 low = 0
-high = 0.3
+high = 30
 
 [[feature]]
-name = "texture"
+name = "earlier_admissions"
 kind = "numeric"
-low = 10
-high = 50
+low = 0
+high = 8
+
+[[feature]]
+name = "emergency"
+kind = "binary"
+values = ["no", "yes"]
 
 [method]
 name = "private-newton"
 
 [privacy]
-epsilon = 3.0
+epsilon = 1.0
 
 [federation]
 quorum = 3
@@ -113,6 +118,7 @@ class Way:
             {"name": "study.toml", "mimeType": "text/plain", "buffer": text.encode()}
         )
         ada.get_by_role("button", name="Read the file").click()
+        ada.locator('input[value="Who comes back"]').wait_for()
         ada.get_by_role("button", name="Save as a draft").click()
         ada.get_by_text("The draft is kept.").wait_for()
         self.browser.pictures(ada, "way-editor")
@@ -223,9 +229,9 @@ def test_from_a_study_to_the_next(way: Way) -> None:
     left = way.page("west")
     left.goto(f"{way.url('west')}/studies/{digest}")
     left.get_by_role("button", name="Leave this study").click()
-    left.get_by_text("You have left Malignant or not.").wait_for()
+    left.get_by_text("You have left Who comes back.").wait_for()
     left.goto(f"{way.url('west')}/left")
-    assert left.get_by_text("newton/squares").count() == 1
+    assert left.get_by_text("private-newton/squares").count() == 1
     way.browser.pictures(left, "way-left")
 
     ada.get_by_role("button", name="New study from this one").click()

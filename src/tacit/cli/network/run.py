@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.console import err, folder
 from tacit.cli.result import show_result
-from tacit.daemon.coordinator.run_event import EventWatcher, RunEvent
+from tacit.daemon.coordinator.run_event import EventWatcher, RunEvent, look_words
+
+if TYPE_CHECKING:
+    from tacit.studies.looking import LookOutcome
 
 
 def run(
@@ -32,6 +35,9 @@ def run(
 
     The study is announced, and parties that have opted in are waited for. A run that was interrupted is resumed: what
     was answered is not asked anew. If a party leaves, the run begins again with the rest, down to the quorum.
+
+    A study with looks (`[stop]`) goes through them, each when its records are enrolled, and stops when it is precise
+    enough. Where too few are enrolled it ends with a line that says so; run it again later.
 
     Examples:
 
@@ -59,8 +65,7 @@ def run(
     model = finished.model
     if test_table is not None:
         model.evaluate(test_table)
-    extra = {"run": finished.run.id, "attempt": finished.run.attempt}
-    show_result(model, target, as_json=json_output, extra=extra)
+    show_result(model, target, as_json=json_output, extra=finished.facts)
 
 
 class Progress(EventWatcher):
@@ -109,6 +114,11 @@ class Progress(EventWatcher):
                 self._write("left", name=event.party, why=event.words)
         if event.kind in ("round", "answered", "party"):
             self._show()
+
+    def looked(self, outcome: LookOutcome) -> None:
+        """A look of the study is over."""
+        self._tell(look_words(outcome))
+        self._write("look", number=outcome.look.number, records=outcome.n_records, why=outcome.why or None)
 
     def _tell(self, line: str) -> None:
         if self._live is None:

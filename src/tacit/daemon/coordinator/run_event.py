@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tacit.daemon.coordinator.run_record import Run
 from tacit.federation.nats.kind import ANSWER, CALLS, REFUSAL
@@ -14,10 +14,13 @@ from tacit.record import decode_record, encode_record
 from tacit.storage import open_database
 from tacit.visible import shown
 
+if TYPE_CHECKING:
+    from tacit.studies.looking import LookOutcome
+
 FILE = "events.db"
 MOST_EVENTS = 5000  # of one study: the oldest are forgotten
 
-Kind = Literal["began", "resumed", "round", "answered", "party", "left", "consent", "finished", "ended"]
+Kind = Literal["began", "resumed", "round", "answered", "party", "left", "consent", "look", "finished", "ended"]
 
 _LONGEST = 500  # characters of what a party says
 _TABLES = """
@@ -36,7 +39,8 @@ class RunEvent:
 
     Attributes:
         kind: what happened. "party": a party said something; "answered": it answered a round; "left": it is left out;
-            "consent": its owner opted in or out; "ended": the run stopped, and `words` say why.
+            "look": what a look of the study came to; "consent": its owner opted in or out; "ended": the run stopped,
+            and `words` say why.
         party: whose doing it was; empty if nobody's alone.
         words: what was said or done, with nothing hidden in it.
         round: the number of the round.
@@ -92,9 +96,21 @@ class EventWatcher:
         for name, why in left.items():
             self._say("left", party=name, words=shown(why))
 
+    def looked(self, outcome: LookOutcome) -> None:
+        """A look of the study is over."""
+        self._say("look", words=look_words(outcome))
+
     def _say(self, kind: Kind, *, party: str = "", words: str = "") -> None:
         event = RunEvent(kind=kind, party=party, words=words[:_LONGEST], round=self._round, attempt=self._attempt)
         self._tell_event(event)
+
+
+def look_words(outcome: LookOutcome) -> str:
+    """What a look came to, in a sentence."""
+    widths = {one.coefficient: one.half_width for one in outcome.reached}
+    told = "; ".join(f"{name} {'not identified' if w is None else f'to {w:.3g}'}" for name, w in widths.items())
+    why = outcome.why or f"{told or 'it has no goal'}; the study goes on"
+    return f"{outcome.look.words} with {outcome.n_records:,} records: {why}"
 
 
 class RunEvents:

@@ -13,17 +13,22 @@ from pathlib import Path
 
 from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import SettingError, StudyError, WireError
+from tacit.federation.agreement import Planned
+from tacit.federation.look import late
 from tacit.federation.member.approval import MOST_APPROVALS, Approval, valid_approvals
 from tacit.federation.nats.offer import Offer
 from tacit.methods import METHODS, Method
 from tacit.privacy.filter import Charge
 from tacit.record import decode_record, encode_record
 from tacit.storage import open_database
+from tacit.studies.looks import look_methods
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
+from tacit.visible import shown
 
 FILE = "studies.db"
 
+_MOST_WORDS = 1000  # characters of why a study is over
 _MOST_UNANSWERED = 200  # studies that nobody answered; older ones are forgotten, so that announcing fills no disk
 
 _TABLES = """
@@ -55,6 +60,10 @@ CREATE TABLE IF NOT EXISTS replaced (
     body        BLOB NOT NULL,
     PRIMARY KEY (digest, fingerprint)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ended (
+    digest TEXT PRIMARY KEY,
+    why    TEXT NOT NULL
+) WITHOUT ROWID;
 """
 _VERSION = 2
 _UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;"}
@@ -72,6 +81,8 @@ class OfferedStudy:
         until: when the consent ends by itself, in seconds since 1970; None: it does not.
         approvals: who signed that it is good; whether they count is the policy's to say.
         replaced_by: approvals of studies that replace this one, by people whom the owner had accepted.
+        decided: when the owner said so; of a consent that was given again, when it was given first.
+        ended: why the study is over, as the coordinator says; empty while it is open.
     """
 
     digest: str
@@ -83,6 +94,8 @@ class OfferedStudy:
     until: float | None = None
     approvals: tuple[Approval, ...] = ()
     replaced_by: tuple[Approval, ...] = ()
+    decided: float = 0.0
+    ended: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -96,6 +109,20 @@ class OfferedStudy:
     def method(self) -> Method:
         """The study's method, with its settings."""
         return method_of(self.read())
+
+    def planned(self) -> Planned:
+        """What a guard holds runs against: the method, or that of each look which the study plans."""
+        study = self.read()
+        return self.method() if study.stop is None else look_methods(study)
+
+    def why_closed(self) -> str:
+        """Why nobody joins this study any more; empty if one may."""
+        until = enrolment.until if (enrolment := self.read().enrolment) is not None else None
+        if self.ended:
+            return f"study {self.read().name!r} is over, and nobody joins any more. {self.ended}"
+        if until is not None and late(until, time.time()):
+            return f"parties could join study {self.read().name!r} until {until}, which is over"
+        return ""
 
     def charge(self, runs: int = 1) -> Charge:
         """What so many runs cost, before it is known who takes part."""
@@ -133,14 +160,18 @@ class Consents:
             raise WireError(f"an announced study cannot be read: {error}") from error
         if study.digest() != offer.digest:
             raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
-        is_new = self.keep(study)
-        signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
-        for approval in signed:
-            self.keep_approval(approval)
-        for approval in valid_approvals(signed, approvers):
-            if approval.replaces:
-                row = (approval.replaces, approval.fingerprint, encode_record(approval))
-                self._database.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?, ?)", row)
+        with self._database.transaction():  # whoever reads the study reads its approvals too
+            if offer.ended:
+                row: tuple[object, ...] = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
+                self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", row)
+            is_new = self.keep(study)
+            signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
+            for approval in signed:
+                self.keep_approval(approval)
+            for approval in valid_approvals(signed, approvers):
+                if approval.replaces:
+                    row = (approval.replaces, approval.fingerprint, encode_record(approval))
+                    self._database.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?, ?)", row)
         return is_new
 
     def keep_approval(self, approval: Approval) -> None:
@@ -210,7 +241,9 @@ class Consents:
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
-        row = (digest, state, runs, time.time(), keys, until)
+        found = self.find(digest)
+        since = found.decided if found is not None and found.state == state == "in" else time.time()
+        row = (digest, state, runs, since, keys, until)
         self._database.execute(
             "INSERT OR REPLACE INTO consent (digest, state, runs, time, told, sum_group, until) "
             "VALUES (?, ?, ?, ?, 0, ?, ?)",
@@ -237,23 +270,19 @@ class Consents:
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
             "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
-            f"until FROM study LEFT JOIN consent ON consent.digest = study.digest {where}",
+            "until, COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
+            "LEFT JOIN consent ON consent.digest = study.digest "
+            f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
         )
         return [
             OfferedStudy(
-                digest=d,
-                text=text,
-                seen=seen,
-                state=state,
-                runs=runs,
-                sum_group=_keys(keys),
-                until=until,
-                approvals=self._approvals("approval", d),
+                digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(keys), until=until,
+                decided=decided, ended=why, approvals=self._approvals("approval", d),
                 replaced_by=self._approvals("replaced", d),
             )
-            for d, text, seen, state, runs, keys, until in rows
-        ]
+            for d, text, seen, state, runs, keys, until, decided, why in rows
+        ]  # fmt: skip
 
     def _approvals(self, table: str, digest: str) -> tuple[Approval, ...]:
         rows = self._database.execute(f"SELECT body FROM {table} WHERE digest = ? ORDER BY fingerprint", (digest,))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tacit import wire
 from tacit.data.schema import Schema
 from tacit.errors import SchemaError, WireError
 from tacit.federation.member.approval import Approval
-from tacit.record import decode_record, encode_record
+from tacit.record import encode_record, from_value
 from tacit.wire import Value
 
 
@@ -26,6 +27,7 @@ class Offer:
         parties: who is asked; None: every party of the federation.
         dropouts: how many of those that began may be missing in a round.
         approvals: who signed that the study is good; a party verifies them itself.
+        ended: why the study is over, so that nobody joins any more; empty while it is open.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Offer:
     parties: tuple[str, ...] | None
     dropouts: int = 0
     approvals: tuple[Approval, ...] = ()
+    ended: str = ""
 
     def read_schema(self) -> Schema:
         """The schema."""
@@ -52,4 +55,6 @@ class Offer:
     @staticmethod
     def decode(body: bytes) -> Offer:
         """The offer in a letter's body; a `WireError` if it is none."""
-        return decode_record(Offer, body)
+        value = wire.decode(body)
+        older: dict[str, Value] = {"ended": "", "approvals": []}  # older ones are open, and nobody signed them
+        return from_value(Offer, {**older, **value} if isinstance(value, Mapping) else value)

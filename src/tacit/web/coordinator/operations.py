@@ -16,6 +16,7 @@ from tacit.errors import TacitError
 from tacit.federation.member.approval import Approval
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.blocking import BlockingConnection
+from tacit.studies.export import EXPORT_FILES
 from tacit.studies.result import RESULT_FILES
 from tacit.web.coordinator.progress import progress_of, timeline
 from tacit.web.page import fragment
@@ -116,8 +117,10 @@ class StudyOperations:
 
     def _keep_result(self, version: StudyVersion) -> None:
         results = self.supervisor.results(version.digest)
-        for name in RESULT_FILES:
-            self._studies.attach(version, name, (results / name).read_bytes())
+        for name in (*RESULT_FILES, *EXPORT_FILES):
+            if (results / name).exists():
+                self._studies.attach(version, name, (results / name).read_bytes())
+        self._studies.attach(version, "study.toml", version.text.encode())
         if version.state == "running":
             self._studies.move(version, "finished", "the run")
 

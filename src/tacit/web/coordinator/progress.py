@@ -43,6 +43,7 @@ class StudyProgress:
     n_runs: int = 0
     attempt: int = 0
     rounds: list[tuple[int, str, float]] = field(default_factory=list)  # number, step, when it began
+    looks: list[str] = field(default_factory=list)  # what each look of the study came to
     ended: str = ""
     started: float = 0.0
     latest: float = 0.0
@@ -58,7 +59,7 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
     told = StudyProgress()
     parties: dict[str, PartyCourse] = {name: PartyCourse(name) for name in asked}
     for event in events:
-        told.started, told.latest = told.started or event.time, event.time
+        told.started, told.latest = min(told.started or event.time, event.time), max(told.latest, event.time)
         match event.kind:
             case "began" | "resumed":
                 told.n_runs += event.kind == "began"
@@ -69,6 +70,8 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
             case "round":
                 told.round, told.step = event.round, event.words
                 told.rounds.append((event.round, event.words, event.time))
+            case "look":
+                told.looks.append(event.words)
             case "finished" | "ended":
                 told.ended = event.words
             case _:
@@ -79,6 +82,7 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
 
 
 def _tell(party: PartyCourse, event: RunEvent) -> None:
+    words = event.words.removeprefix(f"party {party.name!r}: ")
     party.marks.append((_COLOURS[event.kind], event.time))
     del party.marks[:-_MOST_MARKS]
     match event.kind:
@@ -87,14 +91,14 @@ def _tell(party: PartyCourse, event: RunEvent) -> None:
         case "consent":
             party.state, party.tone = ("opted in", "good") if event.words == "in" else ("opted out", "bad")
         case "left":
-            party.state, party.tone = f"left out: {event.words}", "bad"
-            party.refusals.append(event.words)
+            party.state, party.tone = f"left out: {words}", "bad"
+            party.refusals.append(words)
         case _ if event.words == "ready":
             party.state, party.tone = "ready", "good"
         case _:
-            party.state, party.tone = event.words, "bad"
-            if event.words not in party.refusals:
-                party.refusals.append(event.words)
+            party.state, party.tone = words, "bad"
+            if words not in party.refusals:
+                party.refusals.append(words)
 
 
 def timeline(told: StudyProgress) -> dict[str, object]:
