@@ -8,7 +8,6 @@ and a new study starts from the result.
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import signal
@@ -21,7 +20,6 @@ from typing import Any
 
 import pytest
 
-from tacit.cli.main import main
 from tests.cli.network.test_practice import practising
 from tests.daemon.conftest import wait_for
 from tests.web.browser import Browser
@@ -73,11 +71,11 @@ parties = ["north", "south", "west"]
 
 def command(*words: object) -> str:
     """What a `tacit` command prints; it must end well."""
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told), pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    assert not ended.value.code, told.getvalue()
-    return told.getvalue()
+    done = subprocess.run(
+        [sys.executable, "-m", "tacit.cli.main", *map(str, words)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 class Way:

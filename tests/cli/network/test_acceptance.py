@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.cli.network.acceptance import sum_group_lines
+from tacit.daemon.party.decision import sum_group_lines
 from tacit.federation.member.identity import Identity
 from tacit.studies.study import Study
 
