@@ -123,9 +123,9 @@ class Way:
         return self.review(ada)
 
     def review(self, ada: Any) -> str:
-        place = str(ada.url).removesuffix("/edit")
+        place = str(ada.url).partition("?")[0].removesuffix("/edit")
         ada.get_by_role("button", name="Send to review").click()
-        ada.wait_for_url(lambda at: not at.endswith("/edit"))
+        ada.wait_for_url(lambda at: "/edit" not in at)
         return place
 
     def approve(self, place: str) -> str:
