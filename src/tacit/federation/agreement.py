@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.data.schema import Schema
+from tacit.data.unit import Unit
 from tacit.errors import NotAgreed
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.message import Question
@@ -112,6 +113,11 @@ class Planned(Protocol):
     @property
     def sizes_told(self) -> SizesTold:
         """What the parties of a run are told of their numbers of records."""
+        ...
+
+    @property
+    def weighted_unit(self) -> Unit:
+        """Whose records weigh 1 together in a sum: sizes are numbers of these."""
         ...
 
     @property

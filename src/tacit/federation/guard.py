@@ -129,7 +129,8 @@ class Guard:
         try:
             self.policy.check_question(self.name, agreement.method.name, self.table)
             agreement.check_group(group)
-            group.check_member(self.name, self.table.n_records)
+            self._check_persons(agreement)
+            group.check_member(self.name, self.table.n_units(agreement.method.weighted_unit))
             try:
                 terms = agreement.terms(self.table.schema, group)
                 terms.plan.cohort.check(self.table)
@@ -143,6 +144,13 @@ class Guard:
             self.log.append("refused", study=agreement.study, run=run, why=str(refusal))
             raise
         self._runs[run] = agreement, group
+
+    def _check_persons(self, agreement: Agreement) -> None:
+        if agreement.method.weighted_unit == "person" and self.table.n_persons is None:
+            raise PolicyRefusal(
+                f"party {self.name!r} does not tell whose a record is, and the promise is for persons; name the column "
+                f"that does (person=...), or give persons"
+            )
 
     def abandon(self, run: str) -> None:
         """Give the run's reservation back if no question of it came to the records; else all of it stays spent."""
