@@ -130,7 +130,7 @@ def _rehearsal(
 
     positive_share, accuracy, auc = guesses
     guess = PublicGuess(positive_share=positive_share, accuracy=accuracy, auc=auc)
-    records = None if public is None else Table.from_file(public, asked.schema)
+    records = None if public is None else Table.from_file(public, asked.schema, ignore=asked.aside)
     return Rehearsal(study=asked, sizes=sizes, method=method, public=records, guess=guess)
 
 

@@ -31,6 +31,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Purpose": study.purpose,
         "Predicts": f"{schema.target.name} ({', '.join(schema.target.classes)})",
         "Columns": ", ".join(schema.feature_names),
+        **({"Persons": _persons(study.person)} if study.person is not None else {}),
         "Method": method.name,
         "Costs": f"{method.guarantee.plain_words()} That is for one run; {runs} are allowed.",
         "Leaves": told["Travels"],
@@ -46,6 +47,14 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
     for label, text in facts.items():
         lines += textwrap.wrap(" ".join(text.split()), 100, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
     return lines
+
+
+def _persons(column: str) -> str:
+    """How a person's records are told apart from another's."""
+    return (
+        f"your column {column} says whose a record is. It stays here; all records of one person count as one, and the "
+        f"number of persons is told in place of that of records"
+    )
 
 
 def _colluders(stated: int | None) -> str:
@@ -86,7 +95,9 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
         return f"method {method.name!r} is not among policy.methods"
     if policy.columns is not None:
         forbidden = [
-            name for name in (*study.schema.feature_names, study.schema.target.name) if name not in policy.columns
+            name
+            for name in (*study.schema.feature_names, study.schema.target.name, *study.aside)
+            if name not in policy.columns
         ]
         if forbidden:
             return f"column {forbidden[0]!r} is not among policy.columns"
