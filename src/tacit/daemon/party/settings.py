@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from tacit.data.feature import Unfit
+from tacit.data.inspection import Inspection, inspect_file, inspect_query
 from tacit.data.schema import Schema
 from tacit.data.source import POSTGRES, holds_password
 from tacit.data.table import Table
@@ -40,6 +41,7 @@ epsilon_in_all = 20.0         # the most that all studies together may cost a re
 delta = 1e-6                  # at which costs are counted; a limit is kept, with all runs together, at 4 times this
 relation = "replace-one"      # under which costs are counted: replace-one, the stricter, or add-remove
 not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
+# approvers = ["1f0c ..."]    # a study must be signed by one of these people (fingerprints); absent: by nobody
 """
 
 
@@ -86,6 +88,15 @@ class DataSource:
             self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill, person=person
         )
 
+    def inspect(self, schema: Schema, *, person: str | None = None) -> Inspection:
+        """Which records do not fit a study's schema, and where; for the owner's eyes alone."""
+        if self.file is not None:
+            return inspect_file(self.file, schema, person=person, spill=self.spill)
+        assert self.query is not None
+        return inspect_query(
+            self.query, schema, self.database, password=self._password(), person=person, spill=self.spill
+        )
+
     def _password(self) -> str | None:
         """The database's password, read anew each time; it is kept nowhere."""
         if self.password_env is not None:
@@ -124,9 +135,16 @@ class PartyFile:
         """`party.toml` in `folder`; whatever is wrong with it is one line that starts with its name."""
         path = folder / FILE
         try:
-            form = tomllib.loads(path.read_text(encoding="utf-8"))
+            text = path.read_bytes()
         except OSError as error:
             raise SettingError(f"{path} cannot be read ({error.strerror}); run `tacit party init` first") from error
+        return PartyFile.parse(text, path)
+
+    @staticmethod
+    def parse(text: bytes, path: Path) -> PartyFile:
+        """What the file at `path` says, if this is its text."""
+        try:
+            form = tomllib.loads(text.decode("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingError(
                 f"{path} is not TOML ({error}); texts need quotes, keys are written key = value"
@@ -186,11 +204,11 @@ def _policy(table: dict[str, object], source: str) -> Policy:
     section.check_keys(
         (
             "methods", "columns", "min_records", "min_records_exact", "epsilon_per_study", "epsilon_in_all", "delta",
-            "relation", "not_private",
+            "relation", "not_private", "approvers",
         )
     )  # fmt: skip
     lists: dict[str, tuple[str, ...]] = {}
-    for key in ("methods", "columns", "not_private"):
+    for key in ("methods", "columns", "not_private", "approvers"):
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise section.error(key, "must be a list of texts; put each entry in quotes")
@@ -212,6 +230,7 @@ def _policy(table: dict[str, object], source: str) -> Policy:
             min_records_exact=section.whole("min_records_exact", 1) or Policy.min_records_exact,
             budget=budget,
             not_private=lists.get("not_private", ()),
+            approvers=lists.get("approvers"),
         )
     except SettingError as error:
         raise SettingError(f"{source}: {error}") from None

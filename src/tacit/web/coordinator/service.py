@@ -11,6 +11,8 @@ from tacit.daemon.coordinator.study_store import StudyStore
 from tacit.federation.nats.journal import Journal
 from tacit.web import store
 from tacit.web.coordinator.application import make_coordinator_site
+from tacit.web.coordinator.forecaster import Forecaster
+from tacit.web.coordinator.operations import StudyOperations
 from tacit.web.coordinator.web_file import WebFile
 from tacit.web.open_id import Provider
 from tacit.web.serving import Listen, SiteServer, host_names
@@ -39,14 +41,23 @@ class CoordinatorSite:
 
     def __init__(self, folder: Path, wish: WebWish, journal: Journal) -> None:
         self._journal = journal
-        file = WebFile.read(folder)
         listen = Listen.parse(wish.listen)
         names = host_names(listen, wish.names)
         self._server = SiteServer(listen, folder)
         self._database = store.open_store(folder / store.FILE)
         self.studies = StudyStore(folder / study_store.FILE)
+        file = WebFile.read(folder)
         settings = SiteSettings(name=file.name, hosts=own_hosts(self._server.port, names), tls=self._server.is_tls)
-        self.site, self.app = make_coordinator_site(settings, self._database, self.studies, is_public=wish.is_public)
+        self.operations = StudyOperations(folder, self.studies)
+        self._forecaster = Forecaster(folder)
+        self.site, self.app = make_coordinator_site(
+            settings,
+            self._database,
+            self.studies,
+            is_public=wish.is_public,
+            forecaster=self._forecaster,
+            operations=self.operations,
+        )
         self.site.provider = None if file.provider is None else Provider(file.provider)
         self.site.on_failure = lambda error: journal.note("page-failed", error=type(error).__name__)
 
@@ -60,10 +71,13 @@ class CoordinatorSite:
         self._journal.note("site-serving", url=self.url)
         if not self.site.accounts.all():
             self._journal.note("no-accounts", hint="tacit coordinator account add NAME --role administrator")
+        self.operations.resume_all()
         await self._server.serve(self.app, stop, self.site.live.close)
 
     def close(self) -> None:
         """Close socket and files."""
         self._server.close()
+        self._forecaster.close()
+        self.operations.close()
         self.studies.close()
         self._database.close()
