@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit import wire
 from tacit.data.table import Table
 from tacit.errors import NotAgreed, SettingError, StudyError
 from tacit.federation.agreement import Agreement
 from tacit.federation.federation import Federation
+from tacit.federation.group import SumGroup
 from tacit.privacy.gaussian import gaussian_epsilon
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
@@ -166,3 +168,12 @@ def test_a_forecast_says_how_likely_each_look_is_to_end_the_study() -> None:
     assert ([one.ends for one in at_once.looks], at_once.reached) == ([1.0, 0.0, 0.0], 1.0)
     with pytest.raises(StudyError, match="has no goal to reach"):
         forecast_looks(replace(plan, study=study_of("")))
+
+
+def test_a_group_without_a_look_travels_as_it_always_did() -> None:
+    plain, look = (SumGroup.of({"a": 3, "b": 4}, quorum=2, look=number) for number in (0, 2))
+    older = {"names": ["a", "b"], "n_records": 7, "quorum": 2, "sizes": [3, 4], "signatures": {}}
+    assert plain.encode() == wire.encode(older)
+    assert plain.digest == wire.digest(older)
+    assert [SumGroup.decode(group.encode()) for group in (plain, look)] == [plain, look]
+    assert look.digest != plain.digest
