@@ -13,25 +13,29 @@ if TYPE_CHECKING:
     from tacit.studies.study import Study
 
 
-def rehearse_looks(rehearsal: Rehearsal) -> LooksForecast:
-    """The forecast, with a word on how far it is."""
+def rehearse_looks(rehearsal: Rehearsal) -> LooksForecast | None:
+    """The forecast, with a word on how far it is; None if the study's own method has no looks, or they have no goal."""
     from tacit.studies.look_forecast import forecast_looks
 
+    if rehearsal.method is not None or rehearsal.study.stop is None or not rehearsal.study.stop.goals:
+        return None
     with err.status("rehearsing looks ...") as status:
         return forecast_looks(rehearsal, lambda k, n: status.update(f"rehearsing looks, {k} of {n}"))
 
 
 def show_looks(study: Study, forecast: LooksForecast | None) -> None:
-    """The planned looks, with what is to be expected of them where that was rehearsed."""
+    """The planned looks if there are some, with what is to be expected of them where that was rehearsed."""
     from rich.table import Table as Grid
 
     from tacit.studies.looks import planned_looks
 
+    if study.stop is None:
+        return
     grid = Grid(title="Planned looks")
     for column in ("look", "records", "epsilon", "delta"):
         grid.add_column(column, justify="right")
     found = {} if forecast is None else {one.look.number: one for one in forecast.looks}
-    goals = () if study.stop is None or forecast is None else study.stop.goals
+    goals = () if forecast is None else study.stop.goals
     if forecast is not None:
         grid.add_column("ends the study", justify="right")
     for goal in goals:

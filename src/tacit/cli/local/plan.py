@@ -116,20 +116,15 @@ def plan(
         raise SettingError("--half-width needs the parties to begin with; give each party's size: --records NAME=N")
     outlook = needed = looks = None
     if records:
-        levels = [number(level) for level in epsilons.split(",") if level.strip()]
-        levels = levels if epsilon is None else [epsilon, *levels]
-        guess = PublicGuess(
-            positive_share=positive,
-            accuracy=plain_accuracy,
-            auc=plain_auc,
-            typical=tuple(TypicalValue.parse(text) for text in typical or ()),
-        )
+        own = [] if epsilon is None else [epsilon]
+        levels = own + [number(level) for level in epsilons.split(",") if level.strip()]
+        given = tuple(TypicalValue.parse(text) for text in typical or ())
+        guess = PublicGuess(positive_share=positive, accuracy=plain_accuracy, auc=plain_auc, typical=given)
         rehearsal = _rehearsal(asked, method, _sizes(records), public, guess)
         outlook = _rehearse(rehearsal, levels)
         if half_width is not None and coefficient is not None:
             needed = _solve(rehearsal, coefficient, half_width, epsilon)
-        if asked.stop is not None and asked.stop.goals and method is None and epsilon is None:
-            looks = rehearse_looks(rehearsal)
+        looks = rehearse_looks(rehearsal) if epsilon is None else None
         if out_dir is not None:
             write_outlook(outlook, folder(out_dir), coefficient)
     if json_output:
@@ -140,8 +135,7 @@ def plan(
         out.print("For a forecast of rounds, bytes, time and accuracy give each party's size: --records NAME=N")
     else:
         show(outlook)
-    if asked.stop is not None:
-        show_looks(asked, looks)
+    show_looks(asked, looks)
     if needed is not None:
         out.print(needed_words(needed), soft_wrap=True)
 
