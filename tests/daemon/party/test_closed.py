@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def test_a_study_that_ended_stays_ended(tmp_path: Path) -> None:
     study, consents = Study.parse(LOOKS), Consents(tmp_path / "studies.db")
     consents.add(offer_of(study))
     assert found(consents, study).why_closed() == ""
-    consents.add(Offer.decode(offer_of(study, "It stopped at look 1 of 1.\x1b[2K").encode()))
+    consents.add(Offer.decode(replace(offer_of(study), ended="It stopped at look 1 of 1.\x1b[2K").encode()))
     consents.add(offer_of(study))  # announced again, as if nothing had happened
     told = found(consents, study).why_closed()
     assert told.startswith("study 'trial' is over, and nobody joins any more. It stopped at look 1 of 1.")
