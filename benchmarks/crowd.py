@@ -36,7 +36,7 @@ from tacit.data.table import Table
 from tacit.federation.agreement import Agreement
 from tacit.federation.federation import Federation
 from tacit.federation.group import SumGroup, size_statement
-from tacit.federation.guard import Bond, Guard
+from tacit.federation.guard import Guard
 from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
 from tacit.federation.member.folder import MemberFolder, make_folder
 from tacit.federation.member.identity import Identity
@@ -52,6 +52,7 @@ from tacit.federation.nats.server import ServerSettings
 from tacit.federation.nats.service import MemberService, stop_on_signals
 from tacit.federation.policy import Policy
 from tacit.federation.reply import Sealed
+from tacit.federation.seat import Bond
 from tacit.federation.step import step
 from tacit.privacy.event import Pure
 from tacit.privacy.ledger import Ledger

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tacit.data.schema import Schema
+from tacit.data.unit import Unit
 from tacit.federation.agreement import Ask, Terms
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.step import Step
@@ -24,6 +25,7 @@ class OneStep:
     step: Step
     name: str = "benchmark"
     sizes_told: SizesTold = "each"
+    weighted_unit: Unit = "record"
     needs_everybody: bool = True
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:

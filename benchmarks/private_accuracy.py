@@ -4,10 +4,11 @@
                                           [--repeats 20] [--shuffled] [--again] [--page] [--out docs]
 
 Five parties with 8, 4, 2, 1 and 1 parts of the records; rows of norm at most 1; delta = 1/n^2; every method with its
-defaults, the same everywhere, under each relation that it has. Peers see all records in one place: diffprivlib (in an
-environment of its own, made by `make peers`; replace-one) and Opacus (add-remove). A cell has 20 runs, and 5 if its
-first run takes over ten seconds of a processor. Every finished cell is kept in accuracy.json in the output folder, and
-is not measured again; one of before log-loss was measured is not finished.
+defaults, the same everywhere, under each relation that it has. Peers see all records in one place (`peers/`): four
+that are written here after papers, learned class frequencies, diffprivlib (in an environment of its own, made by `make
+peers`; replace-one) and Opacus (add-remove). A cell has 20 runs, and 5 if its first run takes over ten seconds of a
+processor. Every finished cell is kept in accuracy.json in the output folder, and is not measured again; one of before
+log-loss was measured is not finished.
 
 `--shuffled` also fits averaging to shuffled labels of the fraud set: what it reaches there, it has not from labels.
 """
@@ -31,8 +32,15 @@ import numpy as np
 import numpy.typing as npt
 from peers.accuracy_cell import ORDER, RELATIONS, REPEATS, Cell, is_done, relations_of, runs_wanted, settings_of
 from peers.accuracy_page import write_page
+from peers.attribute import Attributes, widths_of
+from peers.descent_peer import descent_scores
 from peers.diffprivlib_peer import diffprivlib_scores, worker_seconds
+from peers.double_noise_peer import double_noise_scores
+from peers.frequency_peer import frequency_scores
+from peers.marginal_peer import marginal_scores
 from peers.opacus_peer import opacus_scores
+from peers.task import Task
+from peers.tight_objective_peer import tight_objective_scores
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 from threadpoolctl import threadpool_limits
@@ -45,6 +53,7 @@ from tacit.methods import make
 from tacit.storage import write_whole
 
 Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
 
 SETS = (
     *("adult_dpml", "a9a", "bank_marketing", "default_credit", "kdd99", "creditcard_fraud"),
@@ -52,7 +61,17 @@ SETS = (
 )
 EPSILONS = (0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0)
 ALSO = {"a9a": (0.4,)}  # where others have published a figure
-PEERS: dict[str, Callable[..., Floats]] = {"diffprivlib": diffprivlib_scores, "opacus": opacus_scores}
+MOST_RECORDS = 50_000  # of a training table with very many rows and columns, drawn once: kdd99
+LARGE = 2e7  # rows times columns
+PEERS: dict[str, Callable[[Task], Floats]] = {
+    "learned-frequencies": frequency_scores,
+    "marginal-statistics": marginal_scores,
+    "tight-objective": tight_objective_scores,
+    "double-noise-newton": double_noise_scores,
+    "tuned-dp-sgd": descent_scores,
+    "diffprivlib": diffprivlib_scores,
+    "opacus": opacus_scores,
+}
 WEIGHTS = (8, 4, 2, 1, 1)
 SHUFFLED = Cell("creditcard_fraud", "averaging", 0.1, "replace-one")
 
@@ -62,9 +81,9 @@ class Data:
     """Rows of norm at most 1, and labels 0 and 1."""
 
     X: Floats
-    y: npt.NDArray[np.int64]
+    y: Labels
     X_test: Floats
-    y_test: npt.NDArray[np.int64]
+    y_test: Labels
 
     @property
     def delta(self) -> float:
@@ -96,22 +115,44 @@ class Data:
 
 @lru_cache(maxsize=1)
 def data(name: str) -> Data:
-    """The train and test tables of a set; without a test table, all its records cut at random, 80 to 20."""
-    tables = load(name).tables
-    if "test" in tables:
-        (X, y), (X_test, y_test) = tables["train"].arrays(), tables["test"].arrays()
-    else:
-        X, y = (np.concatenate(parts) for parts in zip(*(table.arrays() for table in tables.values()), strict=True))
-        order = np.random.default_rng(0).permutation(len(y))
-        cut = int(0.8 * len(y))
-        X, y, X_test, y_test = X[order[:cut]], y[order[:cut]], X[order[cut:]], y[order[cut:]]
+    """The train and test records of a set, their rows clipped."""
+    X, y, X_test, y_test = _encoded(name)
     rows, test_rows = (clip_rows(np.array(part), 1.0, overwrite=True)[0] for part in (X, X_test))
     return Data(rows, y, test_rows, y_test)
 
 
 @lru_cache(maxsize=1)
+def attributes(name: str) -> Attributes:
+    """The same records as codes."""
+    X, _, X_test, _ = _encoded(name)
+    return Attributes.of(X, X_test, widths_of(name, load(name).schema))
+
+
+def _encoded(name: str) -> tuple[Floats, Labels, Floats, Labels]:
+    """The train and test tables of a set; without a test table, all its records cut at random, 80 to 20."""
+    tables = load(name).tables
+    if "test" in tables:
+        (X, y), (X_test, y_test) = tables["train"].arrays(), tables["test"].arrays()
+        X, y = _fewer(X, y)
+    else:
+        X, y = (np.concatenate(parts) for parts in zip(*(table.arrays() for table in tables.values()), strict=True))
+        order = np.random.default_rng(0).permutation(len(y))
+        cut = int(0.8 * len(y))
+        X, y, X_test, y_test = X[order[:cut]], y[order[:cut]], X[order[cut:]], y[order[cut:]]
+    return X, y, X_test, y_test
+
+
+@lru_cache(maxsize=1)
 def federation(name: str) -> Federation:
     return data(name).federation()
+
+
+def _fewer(X: Floats, y: Labels) -> tuple[Floats, Labels]:
+    """A table that is too large for so many runs, cut to some records at random."""
+    if X.size <= LARGE:
+        return X, y
+    chosen = np.random.default_rng(0).choice(len(y), size=MOST_RECORDS, replace=False)
+    return X[chosen], y[chosen]
 
 
 def run_cell(cell: Cell, repeats: int) -> list[dict[str, float]]:
@@ -134,9 +175,10 @@ def shuffled_cell(cell: Cell, repeats: int) -> list[dict[str, float]]:
 
 def one_run(cell: Cell, found: Data, parties: Federation | None, *, seed: int) -> dict[str, float]:
     """Fit once; a seed is for peers, since ours have none."""
+    task = task_of(cell, found, seed)
     started, spent = time.perf_counter(), time.process_time() + worker_seconds()
     if parties is None:
-        scores = PEERS[cell.method](found.X, found.y, found.X_test, epsilon=cell.epsilon, delta=found.delta, seed=seed)
+        scores = PEERS[cell.method](task)
     else:
         model = make(cell.method, {"epsilon": cell.epsilon, "delta": found.delta} | settings_of(cell))
         scores = model.fit(parties).decision_function(found.X_test)
@@ -145,6 +187,21 @@ def one_run(cell: Cell, found: Data, parties: Federation | None, *, seed: int) -
         "cpu_seconds": time.process_time() + worker_seconds() - spent,
     }
     return found.figures(scores) | times
+
+
+def task_of(cell: Cell, found: Data, seed: int) -> Task:
+    """What a peer is given; codes are for one that counts, and test labels for one that is tuned by an oracle."""
+    return Task(
+        X=found.X,
+        y=found.y,
+        X_test=found.X_test,
+        epsilon=cell.epsilon,
+        delta=found.delta,
+        relation=cell.relation,
+        seed=seed,
+        attributes=attributes(cell.set) if cell.method == "marginal-statistics" else None,
+        y_test=found.y_test if cell.method == "tuned-dp-sgd" else None,
+    )
 
 
 def plain_cell(name: str) -> dict[str, Any]:

@@ -54,6 +54,9 @@ def test_a_method_is_measured_under_the_relations_it_has(bench) -> None:
     relations_of = bench.accuracy_cell.relations_of
     assert relations_of("private-newton") == ("replace-one", "add-remove")
     assert relations_of("ternary-descent") == relations_of("opacus") == ("add-remove",)
+    for peer in set(bench.script.PEERS) - {"diffprivlib", "opacus"}:
+        assert relations_of(peer) == ("replace-one", "add-remove")
+    assert set(bench.script.PEERS) == set(bench.accuracy_cell.PEER_RELATIONS)
     for method in ("functional-mechanism", "noisy-descent", "objective-perturbation", "averaging", "diffprivlib"):
         assert relations_of(method) == ("replace-one",)
 
@@ -137,11 +140,29 @@ def test_rivals_are_those_under_the_same_relation(bench) -> None:
     assert "made_up, replace-one" not in text
 
 
+def test_a_verdict_tells_methods_for_parties_from_peers(bench) -> None:
+    ours, slower = cell("private-newton", 0.80, 0.80), cell("averaging", 0.79, 0.79)
+    peer = cell("tight-objective", 0.85, 0.85)
+    assert "| made_up | replace-one | accuracy | all | all |" in page_of(bench, ours, slower)
+    text = page_of(bench, ours, slower, peer)
+    assert "| made_up | replace-one | accuracy | all | none |" in text
+    assert "epsilon 1: 0.8000 against 0.8500 of tight-objective\n" in text
+    other = cell("averaging", 0.82, 0.82)
+    text = page_of(bench, ours, other, peer, ours | {"epsilon": 3.0})
+    assert "| made_up | replace-one | accuracy | 3 | 3 |" in text
+    assert "epsilon 1: 0.8000 against 0.8500 of tight-objective, and 0.8200 of averaging" in text
+
+
 def test_of_log_loss_less_is_better(bench) -> None:
     ours = cell("private-newton", 0.8, 0.8, losses=(0.5, 0.5))
     text = page_of(bench, ours, cell("averaging", 0.8, 0.8, losses=(0.4, 0.4)))
     assert "| averaging | **0.4000 (0.0000)** |" in text
     assert "made_up, replace-one, log-loss, epsilon 1: 0.5000 against 0.4000 of averaging" in text
+
+
+def test_a_loss_beyond_all_measure_is_told_in_its_order(bench) -> None:
+    text = page_of(bench, cell("averaging", 0.8, 0.8, losses=(1.2e7, 1.4e7)))
+    assert "| averaging | **1e+07 (1e+06)** |" in text
 
 
 def test_the_page_names_who_is_below_the_class_frequencies(bench) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from peers.accuracy_cell import HIGHER, RELATIONS, Cell, mean_and_error
 
 JUDGED = ("accuracy", "log_loss")
-ROUNDING = 1e-9  # means of equal figures differ in their last bits
+ROUNDING = 1e-6  # kept figures have seven digits
 
 
 def below_table(plain: dict[str, Any], cells: list[dict[str, Any]]) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tacit.methods import METHODS
+from tacit.privacy.guarantee import Relation
 
-RELATIONS = ("replace-one", "add-remove")
+RELATIONS: tuple[Relation, ...] = ("replace-one", "add-remove")
 OURS = (
     "private-newton",
     "functional-mechanism",
@@ -22,7 +23,15 @@ OURS = (
 )
 # What a peer promises. diffprivlib perturbs the objective as Chaudhuri et al. 2011, where neighbours differ in one
 # value of a record and have the same number of records. Opacus counts a record added or removed.
-PEER_RELATIONS = {"diffprivlib": ("replace-one",), "opacus": ("add-remove",)}
+PEER_RELATIONS: dict[str, tuple[Relation, ...]] = {
+    "learned-frequencies": RELATIONS,
+    "marginal-statistics": RELATIONS,
+    "tight-objective": RELATIONS,
+    "double-noise-newton": RELATIONS,
+    "tuned-dp-sgd": RELATIONS,
+    "diffprivlib": ("replace-one",),
+    "opacus": ("add-remove",),
+}
 ORDER = (*OURS, *PEER_RELATIONS)
 
 HIGHER = ("accuracy", "auc", "average_precision")
@@ -38,20 +47,20 @@ class Cell:
     set: str
     method: str
     epsilon: float
-    relation: str
+    relation: Relation
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Cell:
         """The cell of an entry of accuracy.json; older ones name no relation and have the one that their method had."""
-        before = "add-remove" if kept["method"] == "opacus" else "replace-one"
+        before: Relation = "add-remove" if kept["method"] == "opacus" else "replace-one"
         return cls(kept["set"], kept["method"], kept["epsilon"], kept.get("relation", before))
 
     def entry(self, runs: list[dict[str, float]]) -> dict[str, Any]:
         """What accuracy.json keeps of it."""
-        return asdict(self) | {"runs": runs}
+        return asdict(self) | {"runs": [{name: float(f"{figure:.7g}") for name, figure in run.items()} for run in runs]}
 
 
-def relations_of(method: str) -> tuple[str, ...]:
+def relations_of(method: str) -> tuple[Relation, ...]:
     """Under which relations a method keeps a promise: both if that is a setting of it, else its own one."""
     if method in PEER_RELATIONS:
         return PEER_RELATIONS[method]

@@ -15,26 +15,28 @@ import time
 import warnings
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:  # the other side has neither
+    from peers.task import Task
 
 Floats = npt.NDArray[np.float64]
 PYTHON = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 
 
-def diffprivlib_scores(
-    X: Floats, y: npt.NDArray[np.int64], X_test: Floats, *, epsilon: float, delta: float, seed: int
-) -> Floats:
+def diffprivlib_scores(task: Task) -> Floats:
     """Log odds on the test rows of its default model; it promises pure epsilon, and delta is not used."""
-    worker = _worker(_file(X, y))
+    worker = _worker(_file(task.X, task.y))
     assert worker.stdin is not None
     assert worker.stdout is not None
-    worker.stdin.write(json.dumps({"epsilon": epsilon, "seed": seed}) + "\n")
+    worker.stdin.write(json.dumps({"epsilon": task.epsilon, "seed": task.seed}) + "\n")
     worker.stdin.flush()
     answer = json.loads(worker.stdout.readline())
     _spent.append(answer["cpu_seconds"])
-    scores: Floats = X_test @ np.array(answer["coef"]) + answer["intercept"]
+    scores: Floats = task.X_test @ np.array(answer["coef"]) + answer["intercept"]
     return scores
 
 
@@ -60,7 +62,9 @@ def _file(X: Floats, y: npt.NDArray[np.int64]) -> str:
 @lru_cache(maxsize=1)
 def _worker(path: str) -> subprocess.Popen[str]:
     if not PYTHON.exists():
-        raise SystemExit(f"{PYTHON} is missing; run `make peers` first, or leave diffprivlib out with --methods")
+        from tacit.errors import SettingError
+
+        raise SettingError(f"{PYTHON} is missing; run `make peers` first, or leave diffprivlib out with --methods")
     worker = subprocess.Popen(
         [str(PYTHON), __file__, path],
         stdin=subprocess.PIPE,

@@ -7,20 +7,25 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 
+from peers.task import Task
+from tacit.errors import SettingError
+
 Floats = npt.NDArray[np.float64]
 
 EPOCHS, BATCH, RATE, CLIP = 10, 1024, 1.0, 1.0
 
 
-def opacus_scores(
-    X: Floats, y: npt.NDArray[np.int64], X_test: Floats, *, epsilon: float, delta: float, seed: int
-) -> Floats:
+def opacus_scores(task: Task) -> Floats:
     """Log odds on the test rows."""
-    import torch
-    from opacus import PrivacyEngine
-    from torch.utils.data import DataLoader, TensorDataset
+    try:
+        import torch
+        from opacus import PrivacyEngine
+        from torch.utils.data import DataLoader, TensorDataset
+    except ImportError as error:
+        raise SettingError(f"opacus cannot be imported ({error}); install the extra `bench`") from None
 
-    torch.manual_seed(seed)
+    X, y, X_test = task.X, task.y, task.X_test
+    torch.manual_seed(task.seed)
     torch.set_num_threads(1)
     rows, labels = torch.from_numpy(X.astype(np.float32)), torch.from_numpy(y.astype(np.float32))
     model = torch.nn.Linear(X.shape[1], 1)
@@ -32,8 +37,8 @@ def opacus_scores(
             module=model,
             optimizer=optimiser,
             data_loader=loader,
-            target_epsilon=epsilon,
-            target_delta=delta,
+            target_epsilon=task.epsilon,
+            target_delta=task.delta,
             epochs=EPOCHS,
             max_grad_norm=CLIP,
         )

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tacit.rand import Rng
     from tacit.studies.audit import audit
     from tacit.studies.compare import compare
+    from tacit.studies.looking import fit_in_looks
     from tacit.studies.study import Study
 
 __version__ = "0.1.0"
@@ -80,6 +81,7 @@ _HOMES = {
     "tacit.rand": ("Rng",),
     "tacit.studies.audit": ("audit",),
     "tacit.studies.compare": ("compare",),
+    "tacit.studies.looking": ("fit_in_looks",),
     "tacit.studies.study": ("Study",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -135,6 +137,7 @@ __all__ = [
     "compare",
     "datasets",
     "evaluate_privately",
+    "fit_in_looks",
     "load",
     "pretrain",
     "register_local_classifier",

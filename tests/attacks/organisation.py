@@ -14,9 +14,10 @@ from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.federation.agreement import Agreement, Terms
 from tacit.federation.group import SumGroup
-from tacit.federation.guard import Bond, Guard
+from tacit.federation.guard import Guard
 from tacit.federation.message import Answer, Question
 from tacit.federation.policy import Policy
+from tacit.federation.seat import Bond
 from tacit.federation.step import Step
 from tacit.methods.method import Method
 from tacit.privacy.ledger import Ledger

@@ -16,7 +16,7 @@ from tacit.daemon.party.handler import PartyHandler
 from tacit.daemon.party.settings import LEDGER, DataSource, write_party_file
 from tacit.errors import CenterError, LogTampered, SettingError
 from tacit.federation.group import SumGroup
-from tacit.federation.guard import Bond, Guard
+from tacit.federation.guard import Guard
 from tacit.federation.log import Log
 from tacit.federation.member.address import Address
 from tacit.federation.member.folder import MemberFolder, Pinned
@@ -24,6 +24,7 @@ from tacit.federation.member.identity import Identity
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.nats.journal import Journal
 from tacit.federation.policy import Policy
+from tacit.federation.seat import Bond
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.bound import NormBound

@@ -124,6 +124,10 @@ def test_a_party_that_opts_out_gives_nothing_from_then_on_and_the_rest_go_on(loo
     assert "stays spent" in finished.model.facts_.notices[-1]
     assert ledger(loopback, "west").n_releases("west") == 2
     assert ledger(loopback, "north").n_releases("north") == 3 + 6  # three rounds of the first attempt, then all
+    told = {party.name: party.epsilon for party in finished.model.facts_.parties}  # the report says what ledgers say
+    kept = {name: ledger(loopback, name).epsilon(name, delta=1e-6, study="trial") for name in told}
+    assert told == pytest.approx(kept, rel=1e-9)
+    assert finished.model.guarantee_.epsilon == max(told.values()) > 1.1
     assert Log(ledger(loopback, "west"), "west").lines()[-1].decision["decision"] == "refused"
 
 

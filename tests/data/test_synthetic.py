@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from tacit.data.feature import Binary, Categorical, Numeric, Target
 from tacit.data.schema import Schema
 from tacit.data.synthetic import PublicGuess, synthetic_table
+from tacit.data.typical import TypicalValue
 from tacit.errors import SettingError
 from tacit.rand import Rng
 
@@ -54,7 +55,9 @@ def test_the_guess_is_said_aloud() -> None:
         schema(2)
     )
     told = PublicGuess(positive_share=0.12).words(schema(2))
-    assert told == "0.12 of them 'c1', of which the best model has an AUC of 0.88"
+    assert told == (
+        "0.12 of them 'c1', of which the best model has an AUC of 0.88; numbers spread over about 1/6 of their bounds"
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,3 +86,73 @@ def test_rows_keep_the_schemas_bounds() -> None:
 def test_an_accuracy_that_cannot_be_is_refused(accuracy: float) -> None:
     with pytest.raises(SettingError, match=f"accuracy = {accuracy} must lie between 0.5"):
         synthetic_table(schema(2), 10, guess=PublicGuess(accuracy=accuracy), rng=Rng.seeded(3))
+
+
+BOUNDED = Schema(
+    (
+        Numeric("age", 0, 120),
+        Numeric("visits", 1, 100),
+        Numeric("score", 0, 10),
+        Binary("smoker", ("no", "yes")),
+        Categorical("blood", ("o", "a", "b")),
+    ),
+    Target("ill", ("no", "yes")),
+)
+
+
+def test_numbers_are_as_typical_values_say() -> None:
+    texts = ("age=54,9", "visits=3,4", "score=9,0.8", "smoker=0.05", "blood=0.1,0.2,0.7")
+    guess = PublicGuess(typical=tuple(map(TypicalValue.parse, texts)))
+    X, _ = synthetic_table(BOUNDED, 40_000, guess=guess, rng=Rng.seeded(4)).arrays()
+    middle, factor = BOUNDED.layout.middle[:3], BOUNDED.layout.factor[:3]
+    raw = X[:, :3] / factor + middle
+    assert raw.mean(axis=0) == pytest.approx([54, 3, 9], rel=0.03)
+    assert raw.std(axis=0) == pytest.approx([9, 4, 0.8], rel=0.06)
+    assert raw.min(axis=0) == pytest.approx([20, 1, 5], abs=5)
+    assert (X[:, 3] > X[:, 3].mean()).mean() == pytest.approx(0.05, abs=0.005)
+    assert X[:, 4:].mean(axis=0)[-2:] == pytest.approx([0.2, 0.7], abs=0.01)
+    assert "5 features are as is guessed of them" in guess.words(BOUNDED)
+    assert guess.unknown_spreads(BOUNDED) == []
+
+
+def test_other_numbers_keep_to_the_spread_that_is_guessed() -> None:
+    X, _ = synthetic_table(BOUNDED, 20_000, guess=PublicGuess(spread=1 / 30), rng=Rng.seeded(4)).arrays()
+    assert X[:, :3].std(axis=0) == pytest.approx(np.full(3, 2 / 30), rel=0.05)
+    some = PublicGuess(typical=(TypicalValue.parse("age=54,9"),))
+    assert some.unknown_spreads(BOUNDED) == ["visits", "score"]
+    assert "1 features are as is guessed of them, the other numbers spread over about 1/6" in some.words(BOUNDED)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("age", "must read NAME=MEAN,SD"),
+        ("age=54,nine", "must read NAME=MEAN,SD"),
+        ("age=", "must read NAME=MEAN,SD"),
+        ("age=54,9,1", "a mean between 0 and 120"),
+        ("weight=70,9", "no such feature; choose one of age, visits, score, smoker, blood"),
+        ("blood=0.5,0.5", "must be 3 shares that add up to 1"),
+        ("blood=0.5,0.5,0.5", "must be 3 shares that add up to 1"),
+        ("age=130,9", "a mean between 0 and 120"),
+        ("age=54", "a mean between 0 and 120"),
+        ("age=54,0", "a standard deviation above 0"),
+        ("smoker=20", "a share between 0 and 1"),
+        ("smoker=0.2,0.1", "a share between 0 and 1"),
+    ],
+)
+def test_a_typical_value_that_cannot_be_is_refused(text: str, said: str) -> None:
+    with pytest.raises(SettingError, match=said):
+        PublicGuess(typical=(TypicalValue.parse(text),)).check(BOUNDED)
+
+
+def test_columns_of_the_other_guess_go_together() -> None:
+    X, _ = synthetic_table(BOUNDED, 20_000, guess=PublicGuess().alternative(), rng=Rng.seeded(4)).arrays()
+    assert np.abs(np.corrcoef(X[:, :3].T))[np.triu_indices(3, 1)] == pytest.approx(np.full(3, 0.7), abs=0.03)
+    apart, _ = synthetic_table(BOUNDED, 20_000, rng=Rng.seeded(4)).arrays()
+    assert np.abs(np.corrcoef(apart[:, :4].T) - np.eye(4)).max() < 0.04
+
+
+def test_a_feature_has_one_typical_value() -> None:
+    twice = (TypicalValue.parse("age=54,9"), TypicalValue.parse("age=50,9"))
+    with pytest.raises(SettingError, match="name a feature twice"):
+        PublicGuess(typical=twice).check(BOUNDED)

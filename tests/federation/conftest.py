@@ -10,6 +10,7 @@ import pytest
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.federation.agreement import Agreement, Ask, Terms
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
@@ -92,6 +93,7 @@ class Probe:
     times: int = 100
     name: str = "m"
     sizes_told: SizesTold = "each"
+    weighted_unit: Unit = "record"
     needs_everybody: bool = True
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:

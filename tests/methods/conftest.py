@@ -32,7 +32,8 @@ def make_data(n: int = 300, d: int = 4, classes: int = 2, seed: int = 0) -> tupl
 def federation() -> Callable[..., Federation]:
     def make(n: int = 300, d: int = 4, classes: int = 2, seed: int = 0, **settings: Any) -> Federation:
         X, y = make_data(n, d, classes, seed)
-        settings = {"weights": [3, 2, 1], "norm_bound": 1.0, "policy": EVERYTHING} | settings
+        defaults = {"weights": [3, 2, 1], "norm_bound": 1.0, "policy": EVERYTHING, "persons": np.arange(n) // 2}
+        settings = defaults | settings
         return Federation.split(X, y, **settings)
 
     return make

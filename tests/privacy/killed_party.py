@@ -27,6 +27,7 @@ import numpy as np
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.federation.agreement import Agreement, Ask, Terms
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.guard import Guard
@@ -60,6 +61,7 @@ class Counting:
 
     name = "m"
     sizes_told: SizesTold = "each"
+    weighted_unit: Unit = "record"
     needs_everybody = True
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:

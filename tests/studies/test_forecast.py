@@ -10,6 +10,7 @@ import pytest
 from tacit.data.feature import Numeric, Target
 from tacit.data.schema import Schema
 from tacit.data.synthetic import PublicGuess, synthetic_table
+from tacit.data.typical import TypicalValue
 from tacit.errors import SettingError
 from tacit.federation.federation import Federation
 from tacit.rand import Rng
@@ -105,8 +106,23 @@ def test_intervals_widen_as_epsilon_falls_and_the_curve_says_so() -> None:
 
 
 def test_a_method_without_intervals_forecasts_none() -> None:
-    (found,) = forecast(STUDY, SIZES, repeats=2).forecasts
+    told = forecast(STUDY, SIZES, repeats=2)
+    (found,) = told.forecasts
     assert (found.widths, found.widening, found.not_identified) == ((), None, 0.0)
+    assert told.alternative == ()
+
+
+def test_widths_are_a_range_over_two_shapes_of_made_up_records() -> None:
+    study = replace(NEWTON, privacy=PrivacyRequest(epsilon=20.0, delta=1e-6))
+    told = forecast(study, SIZES, repeats=2)
+    (wide,), (narrow,) = told.forecasts, told.alternative
+    for low, high in list(zip(wide.widths, narrow.widths, strict=True))[1:]:
+        assert high.half_width > 3 * low.half_width
+    typical = [TypicalValue(name=f"x{k}", figures=(0.0, 2 / 30)) for k in range(4)]
+    known = forecast(study, SIZES, typical=typical, repeats=2)
+    ratios = [a.half_width / b.half_width for a, b in zip(known.alternative[0].widths, narrow.widths, strict=True)]
+    assert np.median(ratios) == pytest.approx(1, rel=0.2)  # only how columns go together is left to guess
+    assert np.median([width.half_width for width in known.forecasts[0].widths]) > 2 * wide.widths[1].half_width
 
 
 def test_one_study_has_one_forecast() -> None:

@@ -299,8 +299,8 @@ def test_no_study_can_be_made_that_its_file_could_not_say() -> None:
         dataclasses.replace(study, schema=Schema.of_arrays(1, ["a", "b"]))
     with pytest.raises(StudyError, match=r"method\.start is a object; a setting is"):
         dataclasses.replace(study, settings={"start": object()})
-    with pytest.raises(StudyError, match=r"privacy\.unit = 'person' is unknown"):
-        PrivacyRequest(epsilon=1.0, unit="person")  # type: ignore[arg-type]
+    with pytest.raises(StudyError, match=r"privacy\.unit = 'patient' is unknown"):
+        PrivacyRequest(epsilon=1.0, unit="patient")  # type: ignore[arg-type]
     with pytest.raises(StudyError, match=r"federation\.parties is empty"):
         FederationRequest(parties=())
 

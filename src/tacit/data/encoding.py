@@ -33,6 +33,7 @@ class Encoded:
     clipped: dict[str, int]  # values outside the bounds, by column; only columns that have any
     rows_clipped: int  # rows scaled down to the norm bound
     dropped: int  # records left out by the rule missing="drop"
+    gone: NDArray[np.bool_] | None = None  # which of the records that were read; None if none were
 
     def __repr__(self) -> str:
         """The shape alone: records are never shown."""

@@ -2,13 +2,14 @@
 
 A Parquet file is read anew in every pass and may be larger than memory. A text file or a query is copied once, as
 codes, into a private DuckDB that spills to disk: parsing text in every pass would be slow, and a query need not give
-its rows in the same order twice.
+its rows in the same order twice. With a person column every source is copied: records get their weights once
+(`person`), and names of persons are kept nowhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -17,9 +18,10 @@ import numpy as np
 from tacit.data.encoding import Floats, Ints
 from tacit.data.feature import Feature, Target, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
+from tacit.data.person import unnamed_persons
 from tacit.data.schema import Schema
 from tacit.data.source import Source, no_records_in_errors
-from tacit.data.sql import code_expression, finding_expressions, kept_condition, text_of
+from tacit.data.sql import code_expression, finding_expressions, kept_condition, person_expression, text_of
 from tacit.errors import DataError
 
 VECTOR = 2048  # DuckDB's unit of fetching
@@ -33,6 +35,8 @@ class Facts:
     class_counts: Ints
     clipped: dict[str, int]
     dropped: int
+    n_persons: int | None = None  # whose records these are, those of dropped ones too; None where nothing tells
+    person_column: str | None = None  # which column tells it, if it has a name
 
 
 class CodedRecords:
@@ -45,28 +49,36 @@ class CodedRecords:
         ignore: Sequence[str],
         connection: duckdb.DuckDBPyConnection,
         unfit: Unfit = "error",
+        person: str | None = None,
     ) -> None:
         """Code the records and check that they fit the schema; a DataError tells all that does not."""
         self._source, self._schema, self._connection, self._unfit = source, schema, connection, unfit
         self._items: tuple[Feature | Target, ...] = (*schema.features, schema.target)
         self._coded = [f"v{position}" for position in range(len(self._items))]
-        names = [item.name for item in self._items]
+        self._person = person
+        names = [item.name for item in self._items] + ([] if person is None else [person])
         check_columns(names, (*schema.ignore, *ignore), source.column_names, source.name)
         self._kept = kept_condition(self._items, self._coded, unfit)
         self._stamp = _stamp_of(source.path)
         with no_records_in_errors(source.name):
             self._code()
             self.facts = self._look()
+            if person is not None:
+                self.facts = replace(self.facts, n_persons=self._weigh(), person_column=person)
 
     def codes(self, rows: int) -> Iterator[Floats]:
-        """Codes of shape (n_features + 1, m), the class in the last row, m about `rows`; always in the same order."""
+        """Codes of shape (n_features + 1, m), the class in the last row, m about `rows`; always in the same order.
+
+        With a person column there is one row more, with the records' weights.
+        """
         if _stamp_of(self._source.path) != self._stamp:
             raise DataError(f"{self._source.name} has changed since it was opened; open it again")
         # A cursor of its own, so that one pass may run inside another.
         cursor = self._connection.cursor()
         try:
             with no_records_in_errors(self._source.name):
-                cursor.execute(f"SELECT {', '.join(self._coded)} FROM memory.main.coded WHERE {self._kept}")
+                columns = ", ".join([*self._coded, *([] if self._person is None else ["w"])])
+                cursor.execute(f"SELECT {columns} FROM memory.main.coded WHERE {self._kept}")
                 while len(frame := cursor.fetch_df_chunk(-(-rows // VECTOR))):
                     yield frame.to_numpy().T
         finally:
@@ -78,7 +90,9 @@ class CodedRecords:
             f"{code_expression(item, *places[item.name])} AS {coded}"
             for item, coded in zip(self._items, self._coded, strict=True)
         )
-        kind = "TABLE" if self._source.path is None else "VIEW"
+        if self._person is not None:
+            expressions += f", {person_expression(places[self._person][0])} AS p"
+        kind = "TABLE" if self._source.path is None or self._person is not None else "VIEW"
         self._connection.execute(
             f"CREATE {kind} memory.main.coded AS SELECT {expressions} FROM {self._source.relation}"
         )
@@ -111,6 +125,25 @@ class CodedRecords:
             clipped={name: finding.outside for name, finding in findings.items() if finding.outside},
             dropped=n_read - n_kept,
         )
+
+    def _weigh(self) -> int:
+        """Give each complete record its weight, and forget the names; how many persons there are."""
+        unnamed, first = self._one(
+            "SELECT count(*), coalesce(min(rowid), 0) + 1 FROM memory.main.coded WHERE p IS NULL"
+        )
+        if unnamed:
+            raise unnamed_persons(f"{self._source.name}, column {self._person!r}", unnamed, first)
+        n_persons = self._one("SELECT count(DISTINCT p) FROM memory.main.coded")[0]
+        coded = ", ".join(self._coded)
+        counted = f"SELECT p, count(*) AS m FROM memory.main.coded WHERE {self._kept} GROUP BY p"
+        # A join loses the order of records: it is asked for.
+        self._connection.execute(
+            f"CREATE TABLE memory.main.weighed AS SELECT {coded}, 1::DOUBLE / m AS w FROM memory.main.coded "
+            f"JOIN ({counted}) USING (p) WHERE {self._kept} ORDER BY memory.main.coded.rowid"
+        )
+        self._connection.execute("DROP TABLE memory.main.coded")
+        self._connection.execute("ALTER TABLE memory.main.weighed RENAME TO coded")
+        return n_persons
 
     def _distinct(self, item: Feature | Target) -> int:
         """How many different texts could not be read in a column."""

@@ -153,7 +153,9 @@ class Schema:
         check_findings(self.features, self.target, findings, where)
         X, rows_clipped = self.encode_codes(V[:-1])
         clipped = {name: found.outside for name, found in findings.items() if found.outside}
-        return Encoded(X, V[-1].astype(np.int64), clipped, rows_clipped, n_read - V.shape[1])
+        return Encoded(
+            X, V[-1].astype(np.int64), clipped, rows_clipped, n_read - V.shape[1], gone if gone.any() else None
+        )
 
     def encode_features(self, columns: Mapping[str, NDArray[Any]], where: str = "the table") -> Floats:
         """Encode records without labels, for prediction: one row for each record.

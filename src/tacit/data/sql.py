@@ -94,6 +94,19 @@ def _number(column: str, column_type: str) -> str:
     )
 
 
+def person_expression(column: str) -> str:
+    """Whose a record is: a text in the form in which labels are compared, NULL where it is missing."""
+    missing = f"{column} IS NULL OR {_is_one_of(_small(column), MISSING_TEXT)}"
+    return f"CASE WHEN {missing} THEN NULL ELSE {_normal(column)} END"
+
+
+def _normal(column: str) -> str:
+    """As `label.normal`."""
+    text = text_of(column)
+    whole = f"regexp_full_match({text}, {literal(WHOLE_NUMBER)})"
+    return f"CASE WHEN {whole} THEN split_part({text}, '.', 1) ELSE {_small(column)} END"
+
+
 def _date(column: str, rule: DateRule) -> str:
     text = text_of(column)
     # Only what begins as 2026-11-18 does: of 3/4/26 nobody knows which is the month.
@@ -112,10 +125,7 @@ def _part(day: str, rule: DateRule) -> str:
 
 
 def _label(column: str, labels: Sequence[str], codes: Mapping[str, int], other: int | None) -> str:
-    text, small = text_of(column), _small(column)
-    form = (
-        f"CASE WHEN regexp_full_match({text}, {literal(WHOLE_NUMBER)}) THEN split_part({text}, '.', 1) ELSE {small} END"
-    )
+    form, small = _normal(column), _small(column)
     declared = {label: position for position, label in enumerate(labels)} | dict(codes)
     unknown = UNREADABLE if other is None else f"{other}::DOUBLE"
     # Again the usual case first: a label that is written as it is declared.

@@ -1,32 +1,35 @@
 """Made-up records of a study's shape, for rehearsals: no fact about anybody, only what the schema and a guess say.
 
-Numbers lie around the middle of their bounds, the first of many categories is the commonest, and the classes follow a
-logistic model with random coefficients. Its intercept gives the positive class the share that is guessed, and its
-coefficients are as strong as the guessed accuracy, or AUC, of the best possible prediction.
+Numbers lie around the middle of their bounds, or as a typical value says (`tacit.data.typical`). The first of many
+categories is the commonest. The classes follow a logistic model with random coefficients. Its intercept gives the
+positive class the share that is guessed, and its coefficients are as strong as the guessed accuracy, or AUC, of the
+best possible prediction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, softmax
+from scipy.special import expit, ndtr, softmax
 
 from tacit.bisection import bisect
 from tacit.data.encoding import Encoded
-from tacit.data.feature import Binary, Categorical, Feature
+from tacit.data.feature import Binary, Categorical, Feature, Numeric
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.typical import TypicalValue
 from tacit.errors import SettingError
 from tacit.rand import Rng
 
 Floats = NDArray[np.float64]
 
-_SPREAD = 1 / 6  # of a number's bounds: the standard deviation
+_WIDE, _NARROW = 1 / 6, 1 / 30  # standard deviations of numbers, as shares of their bounds
+_TOGETHER = 0.7  # the correlation of any two columns, up to its sign, where they go together
 _RARE = 0.3  # of records have the second value of a binary feature
 _STRONGEST = 1e4  # factor on the coefficients
 _ENOUGH = 20_000  # records to find the strength with
@@ -43,14 +46,24 @@ class PublicGuess:
         accuracy: of the best possible prediction. None, and no `auc`: 0.8, or the AUC of 0.88 where classes differ.
         auc: of the best possible prediction of two classes, in place of the accuracy; the better guess of the two
             where a class is rare.
+        typical: of single features, what is known in public.
+        spread: of the other numbers, the standard deviation as a share of their bounds.
+        together: how strongly columns go together: the correlation, up to its sign, of what is behind any two of them.
     """
 
     positive_share: float | None = None
     accuracy: float | None = None
     auc: float | None = None
+    typical: tuple[TypicalValue, ...] = ()
+    spread: float = _WIDE
+    together: float = 0.0
 
     def check(self, schema: Schema) -> None:
         """Refuse what no population of the schema's classes can be like."""
+        for value in self.typical:
+            value.check(schema.features)
+        if len({value.name for value in self.typical}) < len(self.typical):
+            raise SettingError("typical values name a feature twice; every feature has one")
         if schema.n_classes > 2 and (self.positive_share is not None or self.auc is not None):
             raise SettingError(f"positive_share and auc are for two classes; the target has {schema.n_classes}")
         if self.positive_share is not None and not 0 < self.positive_share < 1:
@@ -69,6 +82,26 @@ class PublicGuess:
 
     def words(self, schema: Schema) -> str:
         """The guess, for whoever reads what was made of it."""
+        return f"{self._class_words(schema)}; {self._spread_words(schema)}"
+
+    def unknown_spreads(self, schema: Schema) -> list[str]:
+        """The numbers of which nobody said how far they spread."""
+        known = {value.name for value in self.typical}
+        return [one.name for one in schema.features if isinstance(one, Numeric) and one.name not in known]
+
+    def _spread_words(self, schema: Schema) -> str:
+        unknown = self.unknown_spreads(schema)
+        given = f"{len(self.typical)} features are as is guessed of them" if self.typical else ""
+        if not unknown:
+            return given or "it has no numbers"
+        rest = "the other numbers" if self.typical else "numbers"
+        return f"{given}{', ' if given else ''}{rest} spread over about 1/{1 / self.spread:.0f} of their bounds"
+
+    def alternative(self) -> PublicGuess:
+        """The other of two guesses where nobody knows better: narrow numbers, and columns that go together."""
+        return replace(self, spread=_NARROW, together=_TOGETHER)
+
+    def _class_words(self, schema: Schema) -> str:
         if schema.n_classes > 2:
             return f"of which the best model predicts {self.accuracy or _USUAL_ACCURACY:.0%}"
         positive = schema.target.classes[-1]
@@ -111,7 +144,8 @@ def synthetic_table(schema: Schema, n_records: int, *, guess: PublicGuess | None
     guess = PublicGuess() if guess is None else guess
     guess.check(schema)
     generator = rng.generator()
-    V = np.stack([_codes(feature, n_records, generator) for feature in schema.features])
+    Z = _behind(len(schema.features), n_records, guess.together, generator)
+    V = np.stack([_codes(feature, z, guess) for feature, z in zip(schema.features, Z, strict=True)])
     X, rows_clipped = schema.encode_codes(V)
     scores = (X - X.mean(axis=0)) @ generator.standard_normal((schema.n_columns, schema.n_classes))
     P = guess.probabilities(scores)
@@ -120,17 +154,32 @@ def synthetic_table(schema: Schema, n_records: int, *, guess: PublicGuess | None
     return Table.from_encoded("made-up records", schema, Encoded(X, labels, {}, rows_clipped, 0))
 
 
-def _codes(feature: Feature, n: int, generator: Generator) -> Floats:
+def _behind(n_features: int, n: int, together: float, generator: Generator) -> Floats:
+    """Standard normal numbers behind each feature (rows), which share so much of their variance."""
+    Z = generator.standard_normal((n_features, n))
+    if together:
+        shared, signs = generator.standard_normal(n), generator.choice([-1.0, 1.0], size=(n_features, 1))
+        Z = np.sqrt(1 - together) * Z + np.sqrt(together) * signs * shared
+    return Z
+
+
+def _codes(feature: Feature, z: Floats, guess: PublicGuess) -> Floats:
+    """The values of one feature, of which higher ones belong to higher z."""
+    typical = next((value for value in guess.typical if value.name == feature.name), None)
     match feature:
         case Binary():
-            return (generator.random(n) < _RARE).astype(np.float64)
+            share = _RARE if typical is None else typical.figures[0]
+            return np.asarray(ndtr(z) > 1 - share, dtype=np.float64)
         case Categorical():
-            weights = 1 / np.arange(1, len(feature.categories) + 1)
-            return generator.choice(len(weights), size=n, p=weights / weights.sum()).astype(np.float64)
+            weights = 1 / np.arange(1, len(feature.categories) + 1) if typical is None else np.array(typical.figures)
+            edges = np.cumsum(weights / weights.sum())[:-1]
+            return np.asarray(np.searchsorted(edges, ndtr(z)), dtype=np.float64)
         case _:
             low, high = feature.bounds or (-1.0, 1.0)
+            if typical is not None:
+                return typical.numbers(ndtr(z), low, high)
             middle, width = low / 2 + high / 2, high - low
-            return np.clip(middle + _SPREAD * width * generator.standard_normal(n), low, high)
+            return np.clip(middle + guess.spread * width * z, low, high)
 
 
 def _factor(is_strong: Callable[[float], bool]) -> float:

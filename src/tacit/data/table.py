@@ -7,35 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock, regroup
 from tacit.data.encoding import Encoded, Floats, Ints
 from tacit.data.feature import Numeric, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
+from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
 from tacit.data.source import connect, open_file, open_query
+from tacit.data.unit import Unit
 from tacit.errors import DataError
-
-BLOCK_ROWS = 16384
-
-
-class Block(NamedTuple):
-    """Some rows of a table: X of shape (m, n_columns), and y, their class indices. Both are read-only."""
-
-    X: Floats
-    y: Ints
-
-    def __repr__(self) -> str:
-        """The shape alone: records are never shown."""
-        return f"Block({self.X.shape[0]} rows x {self.X.shape[1]} columns)"
 
 
 @dataclass(frozen=True)
@@ -56,6 +46,9 @@ class Table:
     A record that is dropped keeps its place: it counts in `n_records`, which is public, and adds nothing to any sum. So
     a record that becomes incomplete changes no number that is told. It moves a sum by what it added before, which no
     method's sensitivity is smaller than.
+
+    A table may know whose each record is: give `person`, the name of a column that is no feature, or `persons`, one
+    name for each record. Then `weighted_blocks("person")` tells what a record weighs: 1/m, if its person has m.
     """
 
     def __init__(
@@ -63,7 +56,7 @@ class Table:
         name: str,
         schema: Schema,
         facts: Facts,
-        stream: Callable[[int], Iterator[Block]],
+        stream: Callable[[int], Iterator[WeightedBlock]],
         count_rows_clipped: Callable[[], int],
     ) -> None:
         """Use the `from_...` functions instead."""
@@ -87,6 +80,22 @@ class Table:
         """How many rows the table gives; for the party's own eyes."""
         return self._facts.n_records - self._facts.dropped
 
+    def n_units(self, unit: Unit) -> int:
+        """How many units of privacy the table has: records, persons, or the party as one; 0 where nothing tells."""
+        if unit == "party":
+            return 1
+        return self.n_records if unit == "record" else self._facts.n_persons or 0
+
+    @property
+    def n_persons(self) -> int | None:
+        """How many persons the records are of; None where nothing tells."""
+        return self._facts.n_persons
+
+    @property
+    def person_column(self) -> str | None:
+        """The column that says whose a record is, if there is one."""
+        return self._facts.person_column
+
     @property
     def n_columns(self) -> int:
         """How many columns an encoded row has."""
@@ -109,10 +118,21 @@ class Table:
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """All complete rows, in blocks of exactly `rows` (the last one may be shorter)."""
+        return (Block(block.X, block.y) for block in self._pass(rows))
+
+    def weighted_blocks(self, unit: Unit, rows: int = BLOCK_ROWS) -> Iterator[WeightedBlock]:
+        """The same with weights: those of a unit's records add up to 1, but for rounding."""
+        if unit == "person" and self.n_persons is None:
+            raise DataError(f"{self.name} does not tell whose a record is; name the column, or give persons")
+        one = 1.0 / max(self.n_complete, 1) if unit == "party" else 1.0
+        for block in self._pass(rows):
+            yield block if unit == "person" else WeightedBlock(block.X, block.y, np.full(len(block.y), one))
+
+    def _pass(self, rows: int) -> Iterator[WeightedBlock]:
         if rows < 1:
             raise DataError(f"rows={rows} must be at least 1")
         n_seen = 0
-        for block in _regroup(self._stream(rows), rows):
+        for block in regroup(self._stream(rows), rows):
             n_seen += len(block.y)
             block.X.flags.writeable = False
             block.y.flags.writeable = False
@@ -127,9 +147,10 @@ class Table:
         return np.zeros((0, self.n_columns)), np.zeros(0, dtype=np.int64)
 
     @classmethod
-    def from_arrays(cls, X: ArrayLike, y: ArrayLike, schema: Schema) -> Table:
+    def from_arrays(cls, X: ArrayLike, y: ArrayLike, schema: Schema, *, persons: ArrayLike | None = None) -> Table:
         """A table of arrays: X has one column for each feature of the schema, in its order; y holds labels.
 
+        `persons` says whose each record is: texts or numbers, the same for records of one person.
         X is used in place if nothing needs to be changed: do not write into it afterwards.
         """
         X, y = np.asarray(X), np.asarray(y)
@@ -144,20 +165,29 @@ class Table:
         else:
             columns = {name: X[:, j] for j, name in enumerate(schema.feature_names)}
             encoded = schema.encode({**columns, schema.target.name: y}, "the arrays")
-        return cls.from_encoded("arrays", schema, encoded)
+        return cls.from_encoded("arrays", schema, encoded, persons=persons)
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, schema: Schema, *, ignore: Sequence[str] = (), name: str = "frame"
+        cls,
+        frame: pd.DataFrame,
+        schema: Schema,
+        *,
+        ignore: Sequence[str] = (),
+        name: str = "frame",
+        person: str | None = None,
     ) -> Table:
-        """A table of a data frame with the schema's columns."""
-        needed = (*schema.feature_names, schema.target.name)
+        """A table of a data frame with the schema's columns; `person` names the one that says whose a record is."""
+        needed = (*schema.feature_names, schema.target.name, *([] if person is None else [person]))
         frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")
         check_columns(needed, (*schema.ignore, *ignore), list(frame.columns), name)
         if not len(frame):
             raise DataError(f"{name} has column names but no records")
         columns: Mapping[str, NDArray[Any]] = {column: np.asarray(frame[column]) for column in needed}
-        return cls.from_encoded(name, schema, schema.encode(columns, name))
+        persons = None if person is None else columns[person]
+        table = cls.from_encoded(name, schema, schema.encode(columns, name), persons=persons)
+        table._facts = replace(table._facts, person_column=person)
+        return table
 
     @classmethod
     def from_file(
@@ -168,10 +198,12 @@ class Table:
         ignore: Sequence[str] = (),
         unfit: Unfit = "error",
         spill: Path | None = None,
+        person: str | None = None,
     ) -> Table:
         """A table of a CSV, TSV (also .gz) or Parquet file with a line of column names.
 
-        With unfit="skip" a record that does not fit the schema is dropped; otherwise it is a DataError.
+        With unfit="skip" a record that does not fit the schema is dropped; otherwise it is a DataError. `person` names
+        a column that says whose a record is; a record without that is always a DataError.
 
         These texts are missing values: nothing at all, NA, NaN, NULL and ?, in any case. A Parquet file is read anew in
         every pass; a text file is copied once into a private store that is removed with the table. What does not fit
@@ -180,7 +212,7 @@ class Table:
         connection = connect(spill)
         wanted = (*schema.feature_names, schema.target.name)
         source = open_file(Path(path), wanted, connection)
-        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection, unfit))
+        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection, unfit, person))
 
     @classmethod
     def from_query(
@@ -193,31 +225,34 @@ class Table:
         ignore: Sequence[str] = (),
         unfit: Unfit = "error",
         spill: Path | None = None,
+        person: str | None = None,
     ) -> Table:
         """A table of a query's result: a snapshot, taken once.
 
         `database` is the path of a DuckDB database, "sqlite:PATH" (the query is then in SQLite's SQL) or
         "postgres:DSN"; without one, the query may name files. `password` is for PostgreSQL and is in no message. For
-        `spill` see `from_file`.
+        `spill` and `person` see `from_file`.
         """
         connection = connect(spill)
         source = open_query(sql, database, connection, password)
-        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection, unfit))
+        return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection, unfit, person))
 
     @classmethod
     def concatenate(cls, tables: Sequence[Table], name: str = "pooled") -> Table:
-        """One stream over several tables of one schema, in the order given."""
+        """One stream over several tables of one schema, in the order given; a person in two of them counts as two."""
         if not tables:
             raise DataError("tables is empty; give at least one table")
         schema = tables[0].schema
         for table in tables:
             if table.schema != schema:
                 raise DataError(f"table {table.name!r} has another schema than {tables[0].name!r}; use one for all")
+        persons = [table.n_persons for table in tables]
         facts = Facts(
             n_records=sum(table.n_records for table in tables),
             class_counts=np.sum([table.class_counts for table in tables], axis=0),
             clipped=dict(sum((Counter(table._facts.clipped) for table in tables), Counter())),
             dropped=sum(table._facts.dropped for table in tables),
+            n_persons=None if any(n is None for n in persons) else sum(n or 0 for n in persons),
         )
         return cls(
             name,
@@ -228,34 +263,53 @@ class Table:
         )
 
     def take(self, rows: ArrayLike, name: str) -> Table:
-        """A table of the rows at these positions, in their order; a position may come again."""
+        """A table of the rows at these positions, in their order; a position may come again. It tells no persons."""
         X, y = self.arrays()
         chosen = np.asarray(rows, dtype=np.intp)
         return self.from_encoded(name, self.schema, Encoded(X[chosen], y[chosen], {}, 0, 0))
 
+    def each_a_person(self) -> Table:
+        """The same records, each of a person of its own."""
+        facts = replace(self._facts, n_persons=self.n_records)
+
+        def stream(rows: int) -> Iterator[WeightedBlock]:
+            return (block._replace(weights=np.ones(len(block.y))) for block in self._stream(rows))
+
+        return type(self)(self.name, self.schema, facts, stream, self._count_rows_clipped)
+
     @classmethod
-    def from_encoded(cls, name: str, schema: Schema, encoded: Encoded) -> Table:
-        """A table of records that the schema has encoded."""
+    def from_encoded(cls, name: str, schema: Schema, encoded: Encoded, *, persons: ArrayLike | None = None) -> Table:
+        """A table of records that the schema has encoded; `persons` are those of all that were read."""
         X, y = encoded.X, encoded.y
         if not len(y):
             raise DataError(
                 f"{name}: all {encoded.dropped} records have missing values and are dropped; nothing is left"
             )
         class_counts = np.bincount(y, minlength=schema.n_classes).astype(np.int64)
+        n_persons, weights = None, np.broadcast_to(1.0, len(y))
+        if persons is not None:
+            codes = person_codes(persons, len(y) + encoded.dropped, name)
+            n_persons = int(codes.max()) + 1
+            weights = record_weights(codes if encoded.gone is None else codes[~encoded.gone])
         return cls(
             name,
             schema,
-            Facts(len(y) + encoded.dropped, class_counts, encoded.clipped, encoded.dropped),
-            lambda rows: (Block(X[i : i + rows], y[i : i + rows]) for i in range(0, len(y), rows)),
+            Facts(len(y) + encoded.dropped, class_counts, encoded.clipped, encoded.dropped, n_persons),
+            lambda rows: (
+                WeightedBlock(X[i : i + rows], y[i : i + rows], weights[i : i + rows]) for i in range(0, len(y), rows)
+            ),
             lambda: encoded.rows_clipped,
         )
 
     @classmethod
     def _of_records(cls, name: str, schema: Schema, records: CodedRecords) -> Table:
-        def encoded(rows: int) -> Iterator[tuple[Block, int]]:
+        n = len(schema.features)
+
+        def encoded(rows: int) -> Iterator[tuple[WeightedBlock, int]]:
             for codes in records.codes(rows):
-                X, n_clipped = schema.encode_codes(codes[:-1])
-                yield Block(X, codes[-1].astype(np.int64)), n_clipped
+                X, n_clipped = schema.encode_codes(codes[:n])
+                weights = codes[n + 1] if records.facts.n_persons is not None else np.ones(len(X))
+                yield WeightedBlock(X, codes[n].astype(np.int64), weights), n_clipped
 
         return cls(
             name,
@@ -284,30 +338,3 @@ def _encode_matrix(X: Floats, y: NDArray[Any], schema: Schema) -> Encoded:
             clipped |= {feature.name: outside} if outside else {}
     encoded, rows_clipped = schema.encode_codes(X.T)
     return Encoded(encoded, labels, clipped, rows_clipped, 0)
-
-
-def _regroup(blocks: Iterator[Block], rows: int) -> Iterator[Block]:
-    """The same rows in blocks of exactly `rows`; a block that has that size already is not copied."""
-    waiting: list[Block] = []
-    n_waiting = 0
-    for block in blocks:
-        if not waiting and len(block.y) == rows:
-            yield block
-            continue
-        waiting.append(block)
-        n_waiting += len(block.y)
-        if n_waiting >= rows:
-            joined = _joined(waiting)
-            whole = n_waiting - n_waiting % rows
-            for start in range(0, whole, rows):
-                yield Block(joined.X[start : start + rows], joined.y[start : start + rows])
-            waiting = [Block(joined.X[whole:], joined.y[whole:])] if whole < n_waiting else []
-            n_waiting -= whole
-    if waiting:
-        yield _joined(waiting)
-
-
-def _joined(blocks: list[Block]) -> Block:
-    if len(blocks) == 1:
-        return blocks[0]
-    return Block(np.concatenate([block.X for block in blocks]), np.concatenate([block.y for block in blocks]))

@@ -15,9 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tacit import wire
 from tacit.data.schema import Schema
+from tacit.data.unit import Unit
 from tacit.errors import NotAgreed
 from tacit.federation.group import SizesTold, SumGroup
+from tacit.federation.look import PlannedLooks
 from tacit.federation.message import Question
 from tacit.federation.step import Step
 from tacit.privacy.event import Event
@@ -115,6 +118,11 @@ class Planned(Protocol):
         ...
 
     @property
+    def weighted_unit(self) -> Unit:
+        """Whose records weigh 1 together in a sum: sizes are numbers of these."""
+        ...
+
+    @property
     def needs_everybody(self) -> bool:
         """Whether a round cannot go on without a few parties."""
         ...
@@ -137,6 +145,8 @@ class Agreement:
         everybody: the parties of every run, no more and no fewer; None where `least` of the accepted suffice.
         dropouts: how many of those that began a round may go on without, down to `least`; None sets no limit (a
             simulation).
+        looks: the looks that the study plans; None if a run is a run. `runs` is then how many of each look.
+        content: digests of what the study's files hold, by name; a question brings nothing else in their place.
     """
 
     study: str
@@ -146,6 +156,8 @@ class Agreement:
     least: int = 1
     everybody: frozenset[str] | None = None
     dropouts: int | None = None
+    looks: PlannedLooks | None = None
+    content: Mapping[str, str] = field(default_factory=dict)
     _terms: dict[str, tuple[Schema, Terms]] = field(default_factory=dict, repr=False)  # by the group's digest
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
@@ -159,8 +171,32 @@ class Agreement:
         self._terms[group.digest] = schema, terms
         return terms
 
+    def check_content(self, question: Question, step: Step) -> None:
+        """Refuse values in place of a file's content that are not what the owner consented to."""
+        for name, key in step.content.items():
+            if key in self.content:
+                assert isinstance(question.values, Mapping)  # it was decoded
+                if wire.digest(question.values[name]) != self.content[key]:
+                    raise NotAgreed(
+                        f"the question of step {step.name!r} brings other {name} than study {self.study!r} states; "
+                        f"run it with the file that its parties consented to"
+                    )
+
+    def name_of(self, look: int) -> str:
+        """The name under which a ledger counts runs: the digest, with the look where there are some."""
+        return f"{self.digest} look {look}" if look else self.digest
+
+    def later_looks(self, look: int) -> list[str]:
+        """The names of the looks that are planned after this one."""
+        n_looks = 0 if self.looks is None else len(self.looks.n_records)
+        return [self.name_of(later) for later in range(look + 1, n_looks + 1)]
+
     def check_group(self, group: SumGroup) -> None:
         """Refuse a group that the study does not allow."""
+        if self.looks is not None:
+            self.looks.check(group)
+        elif group.look:
+            raise NotAgreed(f"the study plans no looks, and the run is of look {group.look}")
         if self.everybody is not None and self.everybody != set(group.names):
             raise NotAgreed(
                 f"the study names no quorum, so a run is with {', '.join(sorted(self.everybody))} and nobody else; "

@@ -105,15 +105,20 @@ class Channel:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of records of each party, as the coordinator knows it; empty where neighbours differ in them."""
+        """The number of units of each party, as the coordinator knows it; empty where neighbours differ in them."""
         if self._start.group.told == "none":
             return {}
-        cards = self._engine.cards
-        return {name: cards[name].n_records for name in self.names}
+        cards, unit = self._engine.cards, self._start.agreement.method.weighted_unit
+        return {name: cards[name].size(unit) for name in self.names}
+
+    @property
+    def delta(self) -> float:
+        """The run's delta, as the number of units settled it."""
+        return self._terms.delta
 
     @property
     def n_records(self) -> int:
-        """How many records the parties have together; 0 where that is not told."""
+        """How many records the parties have together, or persons where these are the unit; 0 where it is not told."""
         return self._start.group.n_records
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tacit.data.schema import Schema
+from tacit.data.unit import Unit
 from tacit.errors import Refused, SettingError
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup
@@ -20,13 +21,21 @@ class Card:
 
     Attributes:
         name: its name.
-        n_records: how many records it has; 0 where the study's promise hides that.
+        n_records: how many records it has, or persons where a study's promise is for persons; 0 where it hides that.
+        n_persons: in a simulation, which is of no study: how many persons its records are of; None if nothing tells.
         signature: the party's own, of its size in this study; empty in a simulation.
     """
 
     name: str
     n_records: int
     signature: bytes = b""
+    n_persons: int | None = None
+
+    def size(self, unit: Unit) -> int:
+        """How many units it has, as far as it tells."""
+        if unit == "party":
+            return 1
+        return self.n_records if unit == "record" or self.n_persons is None else self.n_persons
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +101,8 @@ class InProcess:
     @property
     def cards(self) -> Mapping[str, Card]:
         """The parties, in the order in which they were given."""
-        return {name: Card(name=name, n_records=guard.table.n_records) for name, guard in self._guards.items()}
+        tables = {name: guard.table for name, guard in self._guards.items()}
+        return {name: Card(name=name, n_records=t.n_records, n_persons=t.n_persons) for name, t in tables.items()}
 
     @property
     def schema(self) -> Schema:

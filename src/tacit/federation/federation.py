@@ -11,14 +11,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from tacit.data.matrix import names_of
+from tacit.data.person import person_codes
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Agreement, Planned, Terms
 from tacit.federation.channel import Channel, Opened
 from tacit.federation.engine import Card, Engine, InProcess, RunStart
 from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
+from tacit.federation.look import PlannedLooks
 from tacit.federation.policy import Policy
 from tacit.federation.split import assign_parties, check_files, checked_arrays
 from tacit.privacy.ledger import Ledger
@@ -47,8 +50,9 @@ class Federation:
         seeded: bool = False,
         dropouts: int = 0,
         run: str | None = None,
+        look: int = 0,
     ) -> None:
-        """Parties behind an engine; `run` names the run that `begin` begins, or resumes."""
+        """Parties behind an engine; `run` names the run that `begin` begins, or resumes, and `look` its look."""
         self.engine = engine
         self.center = center
         self.study = study
@@ -57,6 +61,8 @@ class Federation:
         self.labels: npt.NDArray[Any] = np.array(engine.schema.target.classes)
         self.on_round: Callable[[int, str], None] | None = None
         self.witness: list[Opened] | None = None
+        self.look = look
+        self.looks: PlannedLooks | None = None  # which guards in this process hold the look against
         self._run = run
 
     # --- making one ------------------------------------------------------------------------------------------------
@@ -155,18 +161,26 @@ class Federation:
             norm_bound: rows are scaled down to this L2 norm; None clips nothing, and methods that need a bound refuse.
             feature_names: the columns' names, if not a data frame's.
             settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`, but for the default of
-                `policy`, which is `Policy.disclosing_everything()`; `seed` for the cut (0).
+                `policy`, which is `Policy.disclosing_everything()`; `seed` for the cut (0); `persons`, whose each
+                record is, of shape (n,), for methods with unit="person".
         """
         feature_names = names_of(X) if feature_names is None else feature_names
         X, y = checked_arrays(X, y)
         assignment = assign_parties(len(X), groups, n_parties, weights, seed=settings.pop("seed", 0))
-        labels = np.unique(y)
+        labels, persons = np.unique(y), settings.pop("persons", None)
+        if persons is not None:
+            persons = person_codes(persons, len(X), "Federation.split")
         schema = Schema.of_arrays(X.shape[1], labels.tolist(), norm_bound=norm_bound, feature_names=feature_names)
         order = np.argsort(assignment, kind="stable")
         names, starts = np.unique(assignment[order], return_index=True)
         ends = [*starts[1:].tolist(), len(order)]
         tables = {
-            str(name): Table.from_arrays(X[order[start:end]], y[order[start:end]], schema)
+            str(name): Table.from_arrays(
+                X[order[start:end]],
+                y[order[start:end]],
+                schema,
+                persons=None if persons is None else persons[order[start:end]],
+            )
             for name, start, end in zip(names, starts.tolist(), ends, strict=True)
         }
         if settings.get("policy") is None:
@@ -224,15 +238,19 @@ class Federation:
         """The parties as a run of `method` tells them of each other."""
         cards = self.cards
         return SumGroup.of(
-            {name: card.n_records for name, card in cards.items()},
+            {name: card.size(method.weighted_unit) for name, card in cards.items()},
             quorum=self.n_parties if method.needs_everybody else self.quorum,
             told=method.sizes_told,
             signatures={name: card.signature for name, card in cards.items() if card.signature},
+            look=self.look,
         )
 
     def told_sizes(self, method: Planned) -> dict[str, int | None]:
-        """The numbers of records that a report of a run may tell; None where neighbours may differ in them."""
-        return {name: None if method.sizes_told == "none" else n for name, n in self.sizes.items()}
+        """The numbers of records, or of persons, that a report of a run may tell; None where neighbours differ."""
+        if method.sizes_told == "none":
+            return dict.fromkeys(self.names)
+        unit: Unit = "person" if method.weighted_unit == "person" else "record"
+        return {name: card.size(unit) for name, card in self.cards.items()}
 
     def terms(self, method: Planned) -> Terms:
         """What a run of `method` would be: its plan, and which steps it asks. Asks nobody."""
@@ -245,7 +263,7 @@ class Federation:
         """
         start = RunStart(
             run=Rng.system().bytes(8).hex() if self._run is None else self._run,
-            agreement=Agreement(study=self.study, method=method),
+            agreement=Agreement(study=self.study, method=method, looks=self.looks),
             group=self.group(method),
         )
         channel = Channel(self.engine, self.center, start, seeded=self.seeded)  # a bad setting ends it here

@@ -14,7 +14,8 @@ from typing import Literal
 
 from tacit import wire
 from tacit.errors import NotAgreed, WireError
-from tacit.record import decode_record, encode_record, to_value
+from tacit.record import from_value, to_value
+from tacit.wire import Value
 
 _DOMAIN = "tacit size 1"
 
@@ -32,6 +33,7 @@ class SumGroup:
         sizes: how many each has, in the order of the names; empty where that is not told.
         quorum: a round goes on with no fewer of them.
         signatures: each party's signature of its own size (`size_statement`); empty in a simulation.
+        look: which planned look of its study the run is, from 1; 0 where the study plans none.
     """
 
     names: tuple[str, ...]
@@ -39,6 +41,7 @@ class SumGroup:
     quorum: int
     sizes: tuple[int, ...] = ()
     signatures: Mapping[str, bytes] = field(default_factory=dict)
+    look: int = 0
 
     def __post_init__(self) -> None:
         is_sound = (
@@ -46,6 +49,7 @@ class SumGroup:
             and (not self.sizes or (len(self.sizes) == len(self.names) and sum(self.sizes) == self.n_records))
             and all(size > 0 for size in self.sizes)
             and self.n_records >= 0
+            and self.look >= 0
         )
         if not is_sound:
             raise WireError("a sum group's names, sizes and quorum do not fit each other")
@@ -58,6 +62,7 @@ class SumGroup:
         quorum: int,
         told: SizesTold = "each",
         signatures: Mapping[str, bytes] | None = None,
+        look: int = 0,
     ) -> SumGroup:
         """The group of parties with these numbers of records."""
         return cls(
@@ -66,6 +71,7 @@ class SumGroup:
             sizes=tuple(sizes.values()) if told == "each" else (),
             quorum=quorum,
             signatures=dict(signatures or {}) if told == "each" else {},
+            look=look,
         )
 
     @property
@@ -84,17 +90,24 @@ class SumGroup:
 
     @cached_property
     def _body(self) -> bytes:
-        return encode_record(self)  # once for all parties of a simulation
+        return wire.encode(self._form)  # once for all parties of a simulation
+
+    @cached_property
+    def _form(self) -> dict[str, Value]:
+        """Plain values. Omit `look` when 0, so that older groups keep their digest."""
+        form = to_value(self)
+        return form if self.look else {key: value for key, value in form.items() if key != "look"}
 
     @staticmethod
     def decode(message: bytes) -> SumGroup:
         """The group in `message`; a `WireError` if it is none."""
-        return decode_record(SumGroup, message)
+        value = wire.decode(message)
+        return from_value(SumGroup, {"look": 0, **value} if isinstance(value, Mapping) else value)
 
     @cached_property
     def digest(self) -> str:
         """The name by which questions speak of this group."""
-        return wire.digest(to_value(self))
+        return wire.digest(self._form)
 
     def check_member(self, party: str, n_records: int) -> None:
         """Refuse a group that does not hold this party as it is."""

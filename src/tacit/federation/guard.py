@@ -31,6 +31,7 @@ from tacit.federation.log import Log
 from tacit.federation.message import Answer, Kind, Question, question_digest
 from tacit.federation.policy import Policy
 from tacit.federation.reply import Disclosed, Encrypted, Kept, Noised, Relayed, Reply, Sealed
+from tacit.federation.seat import Bond, Seat
 from tacit.federation.step import Step
 from tacit.privacy.event import why_not_private
 from tacit.privacy.ledger import ASKED, FAILED, Ledger, LedgerEntry, Reservation, RunEntry
@@ -43,47 +44,6 @@ from tacit.secure.signature import Sign
 from tacit.wire import Value
 
 _EXACT_GROUP = "exact group"  # pinned for a study, not for a run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bond:
-    """With whom a party lets itself be added up, and how it signs that; in a simulation nobody signs.
-
-    Attributes:
-        sum_group: the names and public keys of all who are in the sum, this party among them.
-        sign: signs as this party.
-        nodes: the public keys of the center nodes' signatures, as this party pinned them, in the order of their seats.
-    """
-
-    sum_group: Mapping[str, bytes]
-    sign: Sign
-    nodes: tuple[bytes, ...]
-
-    def check(self, reply: Sealed | Kept | Encrypted) -> None:
-        """Refuse to seal for fewer than the reply counts on, and what is exact for nobody else."""
-        n_needed = max(reply.n_parties, 2 if reply.exact else 1)
-        if len(self.sum_group) < n_needed:
-            raise PolicyRefusal(
-                f"this is sealed to be added up over {n_needed} parties or more, and the run has "
-                f"{len(self.sum_group)}; ask all parties of the study"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seat:
-    """Where a party sits in a run, for steps that look at what others signed.
-
-    Attributes:
-        party: its name.
-        question: the question that is being answered: it names study, run, group and plan.
-        names: the parties of the run's group, in their order.
-        bond: whose signatures are believed, and how the party itself signs; None in a simulation, where nobody signs.
-    """
-
-    party: str
-    question: Question
-    names: tuple[str, ...]
-    bond: Bond | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +89,8 @@ class Guard:
         try:
             self.policy.check_question(self.name, agreement.method.name, self.table)
             agreement.check_group(group)
-            group.check_member(self.name, self.table.n_records)
+            self._check_persons(agreement)
+            group.check_member(self.name, self.table.n_units(agreement.method.weighted_unit))
             try:
                 terms = agreement.terms(self.table.schema, group)
                 terms.plan.cohort.check(self.table)
@@ -144,6 +105,13 @@ class Guard:
             raise
         self._runs[run] = agreement, group
 
+    def _check_persons(self, agreement: Agreement) -> None:
+        if agreement.method.weighted_unit == "person" and self.table.n_persons is None:
+            raise PolicyRefusal(
+                f"party {self.name!r} does not tell whose a record is, and the promise is for persons; name the column "
+                f"that does (person=...), or give persons"
+            )
+
     def abandon(self, run: str) -> None:
         """Give the run's reservation back if no question of it came to the records; else all of it stays spent."""
         self._runs.pop(run, None)
@@ -152,21 +120,28 @@ class Guard:
                 self.log.append("abandoned", run=run)
 
     def _enter(self, run: str, agreement: Agreement, group: SumGroup, reservation: Reservation) -> None:
-        entry = RunEntry(
-            account=self.account, run=run, study=agreement.study, agreement=agreement.digest, group=group.digest
-        )
+        name = agreement.name_of(group.look)
+        entry = RunEntry(account=self.account, run=run, study=agreement.study, agreement=name, group=group.digest)
         found = self.ledger.run(self.account, run)
         if found is None:
-            if agreement.runs is not None and self.ledger.n_runs(self.account, agreement.digest) >= agreement.runs:
-                raise NotAgreed(
-                    f"its owner agreed to {agreement.runs} runs of study {agreement.study!r}, and as many have "
-                    f"begun; let it opt in with a larger number of runs"
-                )
+            self._check_number(agreement, group.look)
             budget = None if why_not_private(reservation.event) else self.policy.budget  # allowed by name, or bounded
             self.ledger.begin_run(entry, group.encode(), reservation, budget)
             self.log.append("began", run=run, study=agreement.study, group=group.digest, parties=group.n_parties)
         elif found != entry:
             raise NotAgreed(f"run {run!r} began with another group or study; begin a new run")
+
+    def _check_number(self, agreement: Agreement, look: int) -> None:
+        """Refuse one run more than the owner agreed to, and a look after a later one."""
+        n_begun = self.ledger.n_runs(self.account, agreement.name_of(look))
+        if agreement.runs is not None and n_begun >= agreement.runs:
+            which = f" look {look} of" if look else ""
+            raise NotAgreed(
+                f"its owner agreed to {agreement.runs} runs of{which} study {agreement.study!r}, and as many have "
+                f"begun; let it opt in with a larger number of runs"
+            )
+        if agreement.digest and any(self.ledger.n_runs(self.account, later) for later in agreement.later_looks(look)):
+            raise NotAgreed(f"look {look} of study {agreement.study!r} comes before one that this party was in already")
 
     def group_of(self, run: str) -> SumGroup:
         """The group with which a run began; a `NotAgreed` if it did not."""
@@ -237,6 +212,7 @@ class Guard:
             if self.ledger.has_failed(self.account, question.run):
                 raise NotAgreed(f"run {question.run!r} failed at party {self.name!r} before; begin a new run")
             values = step.decode_values(question.values)
+            agreement.check_content(question, step)
             self._check_pinned(question, step)
         except WireError as error:
             self._log_refusal(message, question, error)

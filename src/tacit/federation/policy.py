@@ -69,9 +69,8 @@ class Policy:
             allowed = ", ".join(sorted(self.methods)) or "none"
             raise PolicyRefusal(f"party {party!r} does not take part in {method!r}; it allows: {allowed}")
         if self.columns is not None:
-            forbidden = [
-                name for name in (*table.schema.feature_names, table.schema.target.name) if name not in self.columns
-            ]
+            used = (*table.schema.feature_names, table.schema.target.name, table.person_column)
+            forbidden = [name for name in used if name is not None and name not in self.columns]
             if forbidden:
                 raise PolicyRefusal(
                     f"party {party!r} does not let a study use column {forbidden[0]!r}; "

@@ -17,7 +17,7 @@ the party's seat (`guard.Seat`), by which it checks what others signed. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tacit.data.table import Table
@@ -45,6 +45,7 @@ class Step:
         values: type | None,
         pinned: tuple[str, ...] = (),
         seated: bool = False,
+        content: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.version = version
@@ -52,6 +53,7 @@ class Step:
         self.values = values
         self.pinned = pinned
         self.seated = seated
+        self.content = content or {}
         self._single = single
         self._many: Many | None = None
         self.__doc__ = single.__doc__
@@ -113,10 +115,14 @@ def step(
     values: type | None = None,
     pinned: tuple[str, ...] = (),
     seated: bool = False,
+    content: Mapping[str, str] | None = None,
 ) -> Callable[[Single], Step]:
-    """Make a function the step `name` in `version`, with the classes of its plan and values, and what is pinned."""
+    """Make a function the step `name` in `version`, with the classes of its plan and values, and what is pinned.
+
+    `content` says which field of the values must be the content that the study states, and under which name.
+    """
 
     def register(single: Single) -> Step:
-        return Step(name, version, single, plan=plan, values=values, pinned=pinned, seated=seated)
+        return Step(name, version, single, plan=plan, values=values, pinned=pinned, seated=seated, content=content)
 
     return register

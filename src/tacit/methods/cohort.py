@@ -5,16 +5,35 @@ Both are worked out from the study and the run's sum group alone, by the coordin
     cohort = Cohort.of(schema, group, colluders=None, constant=1.0)
     promise = Promise(method="Averaging", epsilon=1.0).settled(cohort.n_records)
     grid = promise.grid(cohort.total(dimension=5, sensitivity=0.1, value_bound=3.0))
+
+The unit. A promise is for one record, for all records of one person, or for all records of one party. A unit's m
+complete records weigh 1/m each in every sum (`data.person`). Claim: replacing all records of a unit by any others, of
+any number, moves a sum no further than replacing one record by another does where records are the unit. Proof.
+1. The unit adds the mean of its records' terms: a point in the convex hull of all terms that a record can have.
+2. A norm of a difference is convex in either end. So over pairs of points of the hull it is largest at two extreme
+   points of it, and these are terms of single records. Where two norms are added up, that is one norm more.
+3. Adding or removing a unit moves the sum by a point of the hull. Its norm is no larger than that of some term.
+4. A unit without complete records adds 0, as a record does that is not complete (`data.table`).
+5. A minimiser of the weighted sum of losses and a penalty moves by the change of the gradient over the penalty. The
+   change is that of one sum, so steps 1 to 4 bound it.
+6. Floats. A weight is 1/m to a relative 2^-53, and multiplying by it or by its root rounds once more. Each method
+   counts that among the errors of a term. A computed sum errs by e times the sum of the weighted norms: of as many
+   units at most. e grows with the number of rows, which is not public: `most_rows` bounds it, and a longer table is
+   refused. Rounding to a grid happens once, after a party has added up; so a person with many rows rounds no more.
+So sensitivities are those of records, and sizes are numbers of units. Numbers of records are told to nobody.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tacit.data.block import WeightedBlock
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.group import SumGroup
 from tacit.methods.setting import check_choice, check_colluders
@@ -43,8 +62,9 @@ class Cohort:
         group: the parties, their sizes, and how few of them a round needs.
         colluders: how many parties may pool what they know.
         constant: the value of the intercept's feature; 0 for no intercept.
-        least_records: no party has fewer; told apart from the sizes where those are hidden.
+        least_records: no party has fewer units; told apart from the sizes where those are hidden.
         method: who asks, for explanations.
+        unit: whose records weigh 1 together.
     """
 
     schema: Schema
@@ -53,6 +73,7 @@ class Cohort:
     constant: float = 0.0
     least_records: int = 1
     method: str = "this method"
+    unit: Unit = "record"
 
     @classmethod
     def of(
@@ -63,6 +84,7 @@ class Cohort:
         colluders: int | None,
         constant: float = 0.0,
         method: str = "this method",
+        unit: Unit = "record",
     ) -> Cohort:
         """The cohort of a run; by default one party may collude, since every party knows its own share of the noise."""
         assumed = min(1, group.n_parties - 1) if colluders is None else colluders
@@ -74,6 +96,7 @@ class Cohort:
             constant=constant,
             least_records=min(group.sizes, default=1),
             method=method,
+            unit=unit,
         )
 
     def with_constant(self, constant: float) -> Cohort:
@@ -94,13 +117,29 @@ class Cohort:
 
     @property
     def n_records(self) -> int:
-        """How many records they have together; 0 where that is not told."""
+        """How many records they have together, or persons where these are the unit; 0 where that is not told."""
         return self.group.n_records
+
+    @property
+    def n_units(self) -> int:
+        """How many units take part; 0 where that is not told. How many parties there are is never hidden."""
+        return self.n_parties if self.unit == "party" else self.group.n_records
 
     @cached_property
     def n_largest(self) -> int:
-        """No party has more records."""
+        """No party has more units."""
+        if self.unit == "party":
+            return 1
         return max(self.group.sizes, default=self.n_records or MOST_RECORDS)
+
+    @property
+    def most_rows(self) -> int:
+        """No party has more rows."""
+        return self.n_largest if self.unit == "record" else MOST_RECORDS
+
+    def blocks(self, table: Table) -> Iterator[WeightedBlock]:
+        """A party's rows, with what each weighs."""
+        return table.weighted_blocks(self.unit)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
@@ -154,7 +193,8 @@ class Cohort:
         fits = (
             (ours.n_columns, ours.n_classes) == (theirs.n_columns, theirs.n_classes)
             and (theirs.radius is None or (ours.radius is not None and ours.radius <= theirs.radius * _ROUNDING))
-            and self.least_records <= table.n_records <= self.n_largest
+            and self.least_records <= table.n_units(self.unit) <= self.n_largest
+            and table.n_records <= self.most_rows
         )
         if not fits:
             raise PolicyRefusal("the run's sizes, columns or bounds do not fit this party's table")

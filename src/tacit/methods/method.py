@@ -11,7 +11,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -31,9 +31,9 @@ from tacit.federation.channel import Channel, Given
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.learned import Learned, weighing_notices
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
-from tacit.models.inference import Inference
 from tacit.privacy.accounting import epsilon_of, guarantee_of
 from tacit.privacy.event import Composed, Event, Gaussian
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
@@ -47,31 +47,13 @@ from tacit.report.text import summary_text
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Learned", "Method", "NotFittedError"]
+
 Floats = npt.NDArray[np.float64]
 
 
 class NotFittedError(UserError, ScikitNotFittedError):  # type: ignore[misc]
     """A model was asked for something before it was fitted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Learned:
-    """What a method brings home from the parties, in encoded units.
-
-    Attributes:
-        coef: of shape (1, d) for two classes, (C, d) for more; None if the model is not linear.
-        intercept: of shape (1,) or (C,); None if the model is not linear.
-        inference: estimates with their own standard errors and intervals, in original units, and the likelihood; a
-            row whose standard error is infinite is not identified. `coef` may be another estimate, for prediction.
-        notices: what a reader of the report should know.
-        verdict: one sentence on what the model is worth, where the method can tell; every text begins with it.
-    """
-
-    coef: Floats | None
-    intercept: Floats | None
-    inference: Inference | None = None
-    notices: tuple[str, ...] = ()
-    verdict: str | None = None
 
 
 class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -151,18 +133,23 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         promised = guarantee_of(self.event(), self.promise.settled_delta, self.unit, self.relation)
         return replace(promised, epsilon=self._as_asked(promised.epsilon))
 
+    @property
+    def weighted_unit(self) -> Unit:
+        """Whose records weigh 1 together in a sum; a method that cannot choose its unit weighs all records alike."""
+        return self.unit if "unit" in self._get_param_names() else "record"
+
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         """What a run with this group is: the same for the coordinator and for every party."""
         self._check_settings()
-        plan = self.plan(self.cohort(schema, group))
-        delta = self.promise.settled(group.n_records or None).settled_delta
+        cohort = self.cohort(schema, group)
+        plan, delta = self.plan(cohort), self.promise.settled(cohort.n_units or None).settled_delta
         return Terms(plan=plan, course=self.course(plan), delta=delta)
 
     def cohort(self, schema: Schema, group: SumGroup) -> Cohort:
         """Who takes part in a run with this group, with the settings' intercept and colluders."""
         constant = 1.0 if getattr(self, "fit_intercept", False) else 0.0
         colluders, method = getattr(self, "colluders", None), type(self).__name__
-        return Cohort.of(schema, group, colluders=colluders, constant=constant, method=method)
+        return Cohort.of(schema, group, colluders=colluders, constant=constant, method=method, unit=self.weighted_unit)
 
     def _as_asked(self, epsilon: float) -> float:
         """The epsilon that was asked for, where the accountant's differs from it by its rounding alone."""
@@ -209,7 +196,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         started = time.perf_counter()
         before = parties.told_sizes(self)
         run = parties.begin(self)
-        self.delta_: float = self.promise.settled(run.n_records).settled_delta
+        self.delta_: float = run.delta
         with run:
             learned = self._learn(run, run.plan)
         self._take_columns(parties.schema, parties.labels)
@@ -381,7 +368,10 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             seconds=seconds,
             coefficients=coefficient_rows(learned.coef, learned.intercept, run.schema, learned.inference),
             fit=fit_facts(learned.inference, run.n_records or None),
-            notices=learned.notices,
+            notices=(
+                *learned.notices,
+                *weighing_notices(self.weighted_unit, has_intervals=learned.inference is not None),
+            ),
             seeded=run.seeded,
             verdict=learned.verdict,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tacit.data.unit import UNITS
 from tacit.errors import SettingError
 
 
@@ -26,6 +27,13 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse a value that is none of the choices."""
     if value not in choices:
         raise SettingError(f"{name} = {value!r} is unknown; choose one of {', '.join(choices)}")
+
+
+def check_unit(unit: str, *, is_paper: bool) -> None:
+    """Refuse a unit that is none, and one that no document speaks of."""
+    check_choice("unit", unit, UNITS)
+    if is_paper and unit != "record":
+        raise SettingError(f"unit = {unit!r}: the document protects records; leave it out, or calibration='paper'")
 
 
 def check_whole(name: str, value: object) -> None:

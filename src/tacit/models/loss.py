@@ -22,8 +22,11 @@ from tacit.models.residual import residuals, softmax, subtract_label
 Array = NDArray[np.float64]
 FineArray = NDArray[np.longdouble]
 Labels = NDArray[np.int64]
-Blocks = Callable[[], Iterable[tuple[Array, Labels]]]
-"""A function that starts a new pass over the row blocks (X, y) of a table."""
+Rows = tuple[Array, Labels] | tuple[Array, Labels, Array]
+"""A row block (X, y), or (X, y, weights) where records do not count alike."""
+
+Blocks = Callable[[], Iterable[Rows]]
+"""A function that starts a new pass over the row blocks of a table."""
 
 CHUNK_ROWS = 2048
 """Rows that are summed at a time: few enough to stay in cache, and to keep the chain of roundings short."""
@@ -114,16 +117,17 @@ class Loss:
         """Value and gradient, and the curvature if asked for, in one pass over the blocks."""
         return self.fold(blocks(), theta, curvature=curvature)
 
-    def fold(self, blocks: Iterable[tuple[Array, Labels]], theta: Array, *, curvature: bool = True) -> Sums:
-        """`sums` over blocks that can be read only once."""
+    def fold(self, blocks: Iterable[Rows], theta: Array, *, curvature: bool = True) -> Sums:
+        """`sums` over blocks that can be read only once; every statistic of a record counts with its weight."""
         loss, residual, n_records, n_chunks = 0.0, 0.0, 0, 0
         total = self.zero(curvature=curvature)
         part = _binary_chunk if self.n_classes == 2 else _softmax_chunk
-        for X, y in blocks:
+        for X, y, *own in blocks:
             for start in range(0, len(X), CHUNK_ROWS):
                 rows, labels = X[start : start + CHUNK_ROWS], y[start : start + CHUNK_ROWS]
+                weights = own[0][start : start + CHUNK_ROWS] if own else None
                 # The two arrays of `total` are filled in place: adding Sums would copy the curvature for each chunk.
-                chunk_loss, chunk_residual = part(self, rows, labels, theta, total)
+                chunk_loss, chunk_residual = part(self, (rows, labels, weights), theta, total)
                 loss, residual = loss + chunk_loss, residual + chunk_residual
                 n_records, n_chunks = n_records + len(rows), n_chunks + 1
         return Sums(
@@ -139,12 +143,15 @@ class Loss:
         """The sum of the records' gradients in the finest floats that there are; `assured` bounds its error."""
         W = np.atleast_2d(theta).astype(np.longdouble)
         total = np.zeros(W.shape, dtype=np.longdouble)
-        for X, y in blocks():
+        for X, y, *weights in blocks():
             for start in range(0, len(X), CHUNK_ROWS):
                 part, labels = X[start : start + CHUNK_ROWS], y[start : start + CHUNK_ROWS]
                 rows = np.column_stack([part, np.full(len(part), self.constant)]) if self.constant else part
                 fine = rows.astype(np.longdouble)
-                total += residuals(fine @ W.T, labels).T @ fine
+                residual = residuals(fine @ W.T, labels)
+                if weights:
+                    residual *= weights[0][start : start + CHUNK_ROWS, None]
+                total += residual.T @ fine
         return total.reshape(theta.shape)
 
     def _add_gram(self, X: Array, weights: Array, out: Array) -> None:
@@ -159,24 +166,34 @@ class Loss:
             out[d, d] += c * c * weights.sum()
 
 
-def _binary_chunk(model: Loss, X: Array, y: Labels, theta: Array, total: Sums) -> tuple[float, float]:
+Chunk = tuple[Array, Labels, Array | None]
+
+
+def _binary_chunk(model: Loss, chunk: Chunk, theta: Array, total: Sums) -> tuple[float, float]:
+    X, y, weights = chunk
     scores = model.scores(X, theta)
     margin = (2.0 * y - 1.0) * scores
     residual = residuals(scores[:, None], y)[:, 0]
+    losses = np.logaddexp(0.0, -margin)
+    if weights is not None:
+        residual, losses = residual * weights, losses * weights
     wrong = np.abs(residual)  # the probability of the other class: accurate for margins of either sign
     total.gradient[: model.n_features] += residual @ X
     if model.constant != 0:
         total.gradient[-1] += model.constant * residual.sum()
     if total.curvature is not None:
         model._add_gram(X, wrong * expit(margin), total.curvature)
-    return float(np.logaddexp(0.0, -margin).sum()), float(wrong.sum())
+    return float(losses.sum()), float(wrong.sum())
 
 
-def _softmax_chunk(model: Loss, X: Array, y: Labels, theta: Array, total: Sums) -> tuple[float, float]:
+def _softmax_chunk(model: Loss, chunk: Chunk, theta: Array, total: Sums) -> tuple[float, float]:
+    X, y, weights = chunk
     loss, P = softmax(model.scores(X, theta), y)
     if total.curvature is not None:
-        _add_softmax_curvature(model, X, P, total.curvature)
+        _add_softmax_curvature(model, X, P if weights is None else P * np.sqrt(weights)[:, None], total.curvature)
     residual = subtract_label(P, y)
+    if weights is not None:
+        residual, loss = residual * weights[:, None], loss * weights
     total.gradient[:, : model.n_features] += residual.T @ X
     if model.constant != 0:
         total.gradient[:, -1] += model.constant * residual.sum(axis=0)

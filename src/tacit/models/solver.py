@@ -24,7 +24,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from tacit.errors import DataError, NotConverged
 from tacit.models.certificate import Certificate, FitPoint, certify
 from tacit.models.diagnosis import explain_missing_class, explain_no_optimum
-from tacit.models.loss import Array, Blocks, FineArray, Labels, Sums
+from tacit.models.loss import Array, Blocks, FineArray, Labels, Rows, Sums
 from tacit.models.problem import Intercept, Problem, Solution
 
 __all__ = ["BlockRecords", "Extent", "Intercept", "Problem", "Records", "Solution", "fit", "minimise"]
@@ -257,11 +257,12 @@ class BlockRecords:
         assert self._extent is not None
         return self._extent
 
-    def _measured(self) -> Iterator[tuple[Array, Labels]]:
+    def _measured(self) -> Iterator[Rows]:
         problem = self._problem
         bound = np.zeros(problem.n_features)
         counts = np.zeros(problem.n_classes, dtype=np.int64)
-        for X, y in self._blocks():
+        for block in self._blocks():
+            X, y = block[:2]
             _check_block(X, y, problem)
             if len(X):
                 np.maximum(bound, np.maximum(X.max(axis=0), -X.min(axis=0)), out=bound)
@@ -269,7 +270,7 @@ class BlockRecords:
             if not np.isfinite(bound).all():
                 columns = ", ".join(problem.column_name(int(j)) for j in np.flatnonzero(~np.isfinite(bound)))
                 raise DataError(f"missing or infinite values in column {columns}; drop or impute them first")
-            yield X, y
+            yield block
         self._extent = Extent(column_bound=bound, class_counts=counts)
 
 
@@ -284,20 +285,20 @@ def _check_block(X: Array, y: Labels, problem: Problem) -> None:
         raise DataError(f"labels must be class indices from 0 to {problem.n_classes - 1}; some lie outside")
 
 
-def _read_head(blocks: Blocks, problem: Problem) -> tuple[list[tuple[Array, Labels]], bool]:
+def _read_head(blocks: Blocks, problem: Problem) -> tuple[list[Rows], bool]:
     """The first blocks, up to some tens of megabytes, and whether they are the whole table."""
-    head: list[tuple[Array, Labels]] = []
+    head: list[Rows] = []
     rows, most = 0, min(_START_ROWS, _START_VALUES // max(1, problem.n_features))
     for block in blocks():
         if rows >= most:
             return head, False
-        _check_block(*block, problem)
+        _check_block(*block[:2], problem)
         head.append(block)
         rows += len(block[0])
     return head, True
 
 
-def _rough_fit(head: list[tuple[Array, Labels]], problem: Problem) -> tuple[Array, Array]:
+def _rough_fit(head: list[Rows], problem: Problem) -> tuple[Array, Array]:
     """Newton steps on `head` alone, under a ridge that makes them safe: where they lead, and the mean curvature there.
 
     theta = 0 if they lead nowhere.

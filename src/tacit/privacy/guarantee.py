@@ -6,15 +6,18 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from tacit.data.unit import UNITS, Unit
 from tacit.errors import SettingError
 
-Unit = Literal["record", "party"]
+__all__ = ["RELATIONS", "UNITS", "Guarantee", "Relation", "Unit", "check_delta", "check_epsilon"]
+
 Relation = Literal["replace-one", "add-remove"]
 
-UNITS: tuple[Unit, ...] = ("record", "party")
 RELATIONS: tuple[Relation, ...] = ("replace-one", "add-remove")
 LARGEST_EPSILON = 1e6
 """More than this is no promise, and its noise cannot be worked out to the last digit."""
+
+_WHOM = {"record": "one record", "person": "all records of one person", "party": "all records of one party"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +57,10 @@ class Guarantee:
         """One sentence that a data owner's lawyer can read."""
         if not self.is_private:
             return "Nothing is promised about any single record: this result is NOT differentially private."
-        whom = "one record" if self.unit == "record" else "all records of one party"
-        how = "replaced by any other" if self.relation == "replace-one" else "added or removed"
+        whom = _WHOM[self.unit]
+        how = "added or removed"
+        if self.relation == "replace-one":
+            how = "replaced by any other" if self.unit == "record" else "replaced by any others"
         factor = math.exp(min(self.epsilon, 700.0))
         odds = f"{factor:.3g}" if factor < 1e6 else "a million or more"
         words = (

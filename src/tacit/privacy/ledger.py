@@ -219,9 +219,9 @@ class Ledger:
         return done.rowcount > 0
 
     def abandon_all(self, account: str, agreement: str) -> None:
-        """Abandon every run under an agreement that was taken back."""
-        rows = self.database.execute("SELECT run FROM run WHERE party = ? AND agreement = ?", (account, agreement))
-        for (run,) in rows.fetchall():
+        """Abandon every run under an agreement that was taken back, those of its looks included."""
+        runs = "SELECT run FROM run WHERE party = ? AND agreement GLOB ? || '*'"
+        for (run,) in self.database.execute(runs, (account, agreement)).fetchall():
             self.abandon(account, str(run))
 
     def run(self, account: str, run: str) -> RunEntry | None:

@@ -126,6 +126,11 @@ class RunFacts:
         return self.fit.n_records if self.fit is not None else None
 
     @property
+    def counted(self) -> str:
+        """What numbers of records are numbers of: a person's records count as one where the promise is for persons."""
+        return "person" if self.guarantee is not None and self.guarantee.unit == "person" else "record"
+
+    @property
     def promise(self) -> str:
         """What is promised, in plain words."""
         if self.guarantee is None or not self.is_private:

@@ -116,7 +116,7 @@ def spending_grid(facts: RunFacts) -> Grid:
     if facts.guarantee is not None and facts.guarantee.is_private and not facts.is_private:
         notes.append(f"{NOT_PRIVATE}: the epsilon and delta shown are what was charged, not what holds.")
     if any(party.n_records is None for party in facts.parties):
-        notes.append("A dash under records: that party does not tell.")
+        notes.append(f"A dash under {facts.counted}s: that party does not tell.")
     rows = tuple(
         (
             printable(party.name),
@@ -130,7 +130,7 @@ def spending_grid(facts: RunFacts) -> Grid:
     )
     return Grid(
         title="What was spent, by whom",
-        columns=("party", "records", "epsilon", "delta", "releases", "sent"),
+        columns=("party", f"{facts.counted}s", "epsilon", "delta", "releases", "sent"),
         rows=rows,
         left=frozenset({"party"}),
         note=" ".join(notes),

@@ -119,7 +119,7 @@ def lead(facts: RunFacts) -> str:
         f"A model that predicts {printable(facts.target)} ({classes}) was learned by {facts.method_name} "
         f"from {plural(len(facts.parties), 'party', 'parties')}"
     )
-    return words + (f" with {plural(facts.n_records, 'record')} in all." if facts.n_records is not None else ".")
+    return words + (f" with {plural(facts.n_records, facts.counted)} in all." if facts.n_records is not None else ".")
 
 
 def key_numbers(facts: RunFacts, metrics: Mapping[str, Metrics]) -> list[tuple[str, str, str]]:

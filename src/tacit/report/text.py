@@ -129,7 +129,7 @@ def _header_lines(facts: RunFacts, width: int) -> list[str]:
         "Log-likelihood": number(fit.log_likelihood, 6) if fit is not None else "-",
     }
     right = {
-        "Records": count(facts.n_records),
+        f"{facts.counted.capitalize()}s": count(facts.n_records),
         "Parties": count(len(facts.parties)),
         "AIC": number(fit.aic, 6) if fit is not None else "-",
     }

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from tacit.data.synthetic import PublicGuess
 from tacit.data.table import Table
+from tacit.data.typical import TypicalValue
 from tacit.methods import METHODS
 from tacit.report.curve import CurvePoint
 from tacit.studies.expectation import Expectation, expectation, measure_run, median_widths
 from tacit.studies.rehearsal import Rehearsal, RehearsedRun, rehearse
 from tacit.studies.study import Study
+
+_ALTERNATIVE_REPEATS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +43,19 @@ class Forecast(Expectation):
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """Forecasts at several epsilons, and the marks to compare with: the exact fit, and the class frequencies."""
+    """Forecasts at several epsilons, and the marks to compare with: the exact fit, and the class frequencies.
+
+    `alternative` are the same forecasts on made-up records of another shape: numbers of which nobody said how far they
+    spread keep to a thirtieth of their bounds, and columns go together. So the two are a range. It is empty for public
+    records, and for methods that give no intervals.
+    """
 
     forecasts: tuple[Forecast, ...]
     exact: Expectation
     majority_rate: float
     base_log_loss: float
     rehearsed_on: str
+    alternative: tuple[Forecast, ...] = ()
 
     @property
     def exact_accuracy(self) -> float:
@@ -84,6 +93,7 @@ def forecast(
     plain_accuracy: float | None = None,
     plain_auc: float | None = None,
     positive_share: float | None = None,
+    typical: Sequence[TypicalValue] = (),
     repeats: int | None = None,
     on_run: Callable[[int, int, str], None] | None = None,
 ) -> Outlook:
@@ -98,10 +108,11 @@ def forecast(
         plain_accuracy: for made-up records, what the best model of them reaches.
         plain_auc: the same as an AUC, which is the better guess where a class is rare.
         positive_share: for made-up records, the share of the last of two classes; None is a half.
+        typical: for made-up records, what is known in public of single features, such as a mean and a deviation.
         repeats: rehearsals at each epsilon; None takes 5, and up to 60 of small studies, which differ more by chance.
         on_run: told before each rehearsal: how many are done, of how many, and what runs.
     """
-    guess = PublicGuess(positive_share=positive_share, accuracy=plain_accuracy, auc=plain_auc)
+    guess = PublicGuess(positive_share=positive_share, accuracy=plain_accuracy, auc=plain_auc, typical=tuple(typical))
     plan = Rehearsal(study=study, sizes=sizes, method=method, public=public, guess=guess, repeats=repeats)
     return outlook_of(plan, epsilons, on_run)
 
@@ -109,7 +120,16 @@ def forecast(
 def outlook_of(
     plan: Rehearsal, epsilons: Sequence[float], on_run: Callable[[int, int, str], None] | None = None
 ) -> Outlook:
-    """The forecasts of a rehearsal at the study's own epsilon and at `epsilons`."""
+    """The forecasts of a rehearsal at the study's own epsilon and at `epsilons`, and their range."""
+    found = _outlook(plan, epsilons, on_run)
+    has_widths = any(one.widths for one in found.forecasts)
+    if plan.public is not None or not has_widths:
+        return found
+    other = replace(plan, guess=plan.guess.alternative(), repeats=min(plan.n_repeats, _ALTERNATIVE_REPEATS))
+    return replace(found, alternative=_outlook(other, epsilons, on_run).forecasts)
+
+
+def _outlook(plan: Rehearsal, epsilons: Sequence[float], on_run: Callable[[int, int, str], None] | None) -> Outlook:
     levels = _levels(plan, epsilons)
     for epsilon in levels:  # refuses what is wrong before anything runs
         plan.method_at(epsilon).guarantee  # noqa: B018

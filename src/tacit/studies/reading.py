@@ -14,9 +14,10 @@ from tacit.data.schema import Schema
 from tacit.errors import SchemaError, StudyError
 from tacit.privacy.guarantee import RELATIONS, UNITS, Relation, Unit
 from tacit.studies.request import FederationRequest, PrivacyRequest, checked_settings
+from tacit.studies.stop import read_enrolment, read_stop
 from tacit.studies.strict import Section, nearest
 
-TABLES = ("study", "target", "feature", "method", "privacy", "federation")
+TABLES = ("study", "target", "feature", "method", "privacy", "federation", "stop", "enrolment", "content")
 BOUND_ADVICE = "give a bound that everybody knows without looking at the data"
 LABEL_ADVICE = "list every value that can occur, as everybody knows them without looking at the data"
 
@@ -38,6 +39,9 @@ def read_study(text: str, source: str, known_methods: Collection[str] | None) ->
     # 2. What it is about, how it is to be answered, and what for.
     schema = _schema(head, file, source)
     method, settings = _method(file["method"], source, known_methods) if "method" in file else (None, {})
+    with named(source):
+        enrolment = read_enrolment(file["enrolment"], source) if "enrolment" in file else None
+        stop = read_stop(file.get("stop"), enrolment, source) if "stop" in file or enrolment is not None else None
     return {
         "name": head.text("name", "name the study"),
         "purpose": head.text("purpose", "say in a sentence what the study wants to know"),
@@ -46,6 +50,9 @@ def read_study(text: str, source: str, known_methods: Collection[str] | None) ->
         "settings": settings,
         "privacy": _privacy(file["privacy"], source) if "privacy" in file else None,
         "federation": _federation(file.get("federation", {}), source),
+        "stop": stop,
+        "enrolment": enrolment,
+        "content": file.get("content", {}),
     }
 
 
@@ -64,6 +71,8 @@ def _tables(text: str, source: str) -> dict[str, Any]:
         if table == "feature":
             if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
                 raise whole.error(table, "must be a list of tables; write [[feature]] above each feature")
+        elif table == "stop" and isinstance(content, list):
+            raise whole.error(table, "is one table; write [stop] once, and [[stop.goal]] above each coefficient")
         elif not isinstance(content, dict):
             raise whole.error(table, f"must be a table; write [{table}] on a line of its own")
     if not file["feature"]:

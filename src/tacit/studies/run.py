@@ -38,6 +38,8 @@ def method_of(study: Study, *, method: str | None = None, epsilon: float | None 
     made = make(name, settings)
     if privacy is not None and method is None:
         _check_promise(made, privacy)
+    if study.stop is not None and method is None:
+        _check_looks(made, study)
     if study.federation.dropouts and method is None and made.needs_everybody:
         able = ", ".join(other for other, kind in METHODS.items() if not kind.needs_everybody)
         raise StudyError(
@@ -58,3 +60,22 @@ def _check_promise(method: Method, privacy: PrivacyRequest) -> None:
             f"the study asks for privacy of one {privacy.unit} under {privacy.relation}, and {method.name} protects "
             f"one {method.unit} under {method.relation}; change [privacy] or the method"
         )
+
+
+def _check_looks(method: Method, study: Study) -> None:
+    """Refuse looks that no share of this promise can keep."""
+    if study.privacy is None or not method.guarantee.is_private:
+        raise StudyError(
+            f"[stop] needs a [privacy] table with a finite epsilon: {method.name} without one is exact, and two exact "
+            f"looks would differ by what the new parties brought"
+        )
+    if method.name != DEFAULT_PRIVATE:
+        raise StudyError(
+            f"[stop] needs intervals, and {method.name} gives none under a promise; take {DEFAULT_PRIVATE}"
+        )
+    if method.sizes_told != "each":
+        raise StudyError(
+            f"[stop] counts the enrolled records, which privacy.relation = {method.relation!r} hides; take replace-one"
+        )
+    if study.federation.quorum is None:
+        raise StudyError("[stop] lets parties join between looks: give federation.quorum, the fewest of a look")

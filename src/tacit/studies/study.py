@@ -18,8 +18,10 @@ from typing import Any
 from tacit.data.feature import Numeric
 from tacit.data.schema import Schema
 from tacit.errors import StudyError
+from tacit.studies.content import checked_content, with_content
 from tacit.studies.reading import BOUND_ADVICE, named, read_study
 from tacit.studies.request import FederationRequest, PrivacyRequest, checked_settings
+from tacit.studies.stop import EnrolmentRequest, StopRequest
 from tacit.studies.toml import toml_lines
 from tacit.visible import unseen
 
@@ -46,6 +48,9 @@ class Study:
     settings: Mapping[str, object] = field(default_factory=dict)
     privacy: PrivacyRequest | None = None
     federation: FederationRequest = field(default_factory=FederationRequest)
+    stop: StopRequest | None = None  # the looks that are planned; None: a run is a run
+    enrolment: EnrolmentRequest | None = None
+    content: Mapping[str, str] = field(default_factory=dict)  # of the files that settings name: setting -> SHA-256
 
     def __post_init__(self) -> None:
         """Refuse what a study file could not say."""
@@ -63,6 +68,11 @@ class Study:
             if isinstance(feature, Numeric) and feature.bounds is None:
                 raise StudyError(f"feature {feature.name!r}: low is missing; {BOUND_ADVICE}")
         object.__setattr__(self, "settings", checked_settings(self.settings))
+        object.__setattr__(self, "content", checked_content(self.content, self.settings))
+        if self.stop is not None:
+            self.stop.check(self.schema, self.enrolment)
+        elif self.enrolment is not None:
+            raise StudyError("an [enrolment] needs looks: give [stop] looks, or enrolment.records")
         _check_visible(_as_written(self.as_dict()))
 
     @classmethod
@@ -76,7 +86,8 @@ class Study:
             raise StudyError(f"{source}: cannot be read ({reason}); give the path of a study file") from error
         except UnicodeDecodeError as error:
             raise StudyError(f"{source}: is not UTF-8 text at byte {error.start}; save it as UTF-8") from None
-        return cls.parse(text, source=source, known_methods=known_methods)
+        with named(source):
+            return with_content(cls.parse(text, source=source, known_methods=known_methods))
 
     @classmethod
     def parse(cls, text: str, source: str = "the study file", *, known_methods: Collection[str] | None = None) -> Study:
@@ -93,7 +104,17 @@ class Study:
             "method": {"name": self.method, "settings": dict(self.settings)},
             "privacy": None if self.privacy is None else asdict(self.privacy),
             "federation": self.federation.as_dict(),
+            **self._later_tables(),
         }
+
+    def _later_tables(self) -> dict[str, dict[str, object]]:
+        """Tables that older studies do not know: left out where they say nothing, so that those keep their digest."""
+        tables: dict[str, dict[str, object]] = {
+            "stop": {} if self.stop is None else self.stop.as_dict(),
+            "enrolment": {} if self.enrolment is None else self.enrolment.as_dict(),
+            "content": {**dict(sorted(self.content.items()))},
+        }
+        return {name: table for name, table in tables.items() if table}
 
     def digest(self) -> str:
         """The SHA-256 of the canonical JSON form and its version: the same for the same study, on every machine."""
@@ -114,6 +135,7 @@ class Study:
         if self.privacy is not None:
             parts.append(["[privacy]", *toml_lines(asdict(self.privacy))])
         parts.append(["[federation]", *toml_lines(self.federation.as_dict())])
+        parts += [[f"[{name}]", *toml_lines(table)] for name, table in self._later_tables().items()]
         return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
 
 
@@ -126,6 +148,7 @@ def _as_written(form: dict[str, Any]) -> dict[str, object]:
         "feature": schema["features"],
         "method": {"name": method["name"], **method["settings"]},
         "federation": form["federation"],
+        "stop": form.get("stop"),
     }
 
 

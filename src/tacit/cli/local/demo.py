@@ -150,6 +150,7 @@ def hospitals(repeat: int = 0) -> tuple[dict[str, Table], Table]:
     from sklearn.datasets import load_breast_cancer
 
     from tacit.data.table import Table
+    from tacit.rand import Rng
 
     data = load_breast_cancer(as_frame=True)
     frame = pd.DataFrame(
@@ -160,7 +161,7 @@ def hospitals(repeat: int = 0) -> tuple[dict[str, Table], Table]:
             "tumour": data.target.map({0: "malignant", 1: "benign"}),
         }
     )
-    chance = np.random.default_rng(repeat)  # who goes to which hospital: a simulation's affair, and no release
+    chance = Rng.seeded(repeat).generator()  # who goes to which hospital: a simulation's affair, and no release
     order = chance.permutation(len(frame))
     n_test = round(TEST_SHARE * len(frame))
     test, rest = frame.iloc[order[:n_test]], frame.iloc[order[n_test:]]

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from tacit.studies.forecast import Forecast, Outlook
     from tacit.studies.power import RecordsNeeded
 
+_RANGE_WORDS = (
+    " Nobody knows in public how columns go together, so there are two guesses. In the first they have nothing to do "
+    "with each other, and numbers of which no typical value is given spread over a sixth of their bounds. In "
+    "brackets they go together, and those numbers keep to a thirtieth. Public records tell better."
+)
 _MOST_TERMS = 40  # coefficients shown; all are in forecast.json
 
 
@@ -45,16 +50,18 @@ def _show_quality(outlook: Outlook) -> None:
         title=f"Forecast of {outlook.forecasts[0].method}",
         caption=f"Rehearsed on {outlook.rehearsed_on}. The exact fit of them reaches accuracy "
         f"{outlook.exact_accuracy:.3f}{area}, log-loss {exact.log_loss.mean:.3f}; the class frequencies alone "
-        f"{outlook.majority_rate:.3f}, AUC 0.5, log-loss {outlook.base_log_loss:.3f}.",
+        f"{outlook.majority_rate:.3f}, AUC 0.5, log-loss {outlook.base_log_loss:.3f}."
+        + (" In brackets: if columns go together and numbers are narrow." if outlook.alternative else ""),
     )
     for column in ("epsilon", "accuracy", "lost to noise", "AUC", "log-loss", "cal. error"):
         grid.add_column(column, justify="right")
-    for found in outlook.forecasts:
+    others = outlook.alternative or (None,) * len(outlook.forecasts)
+    for found, other in zip(outlook.forecasts, others, strict=True):
         grid.add_row(
             _epsilon(found),
             _with_error(found.accuracy),
             f"{found.loss_of_accuracy:.3f}",
-            "-" if found.auc is None else f"{found.auc.mean:.3f}",
+            _area(found) if other is None else f"{_area(found)} ({_area(other)})",
             f"{found.log_loss.mean:.3f}",
             f"{found.calibration_error.mean:.3f}",
         )
@@ -71,6 +78,7 @@ def _show_widths(outlook: Outlook) -> None:
     grid = Grid(
         title="Expected half-width of each coefficient's 95 % interval",
         caption="In original units; the median over rehearsals. It rests on how far the rehearsed columns spread."
+        + (_RANGE_WORDS if outlook.alternative else "")
         + (f" The first {_MOST_TERMS} of {len(exact)}; --out writes all." if len(exact) > _MOST_TERMS else ""),
     )
     grid.add_column("term")
@@ -79,9 +87,14 @@ def _show_widths(outlook: Outlook) -> None:
             f"epsilon {_epsilon(found)}" if math.isfinite(found.epsilon) else _epsilon(found), justify="right"
         )
     grid.add_column("exact fit", justify="right")
-    told = [{width.term: width.half_width for width in found.widths} for found in outlook.forecasts]
+    told, other = (
+        [{width.term: width.half_width for width in found.widths} for found in each]
+        for each in (outlook.forecasts, outlook.alternative)
+    )
     for term in list(exact)[:_MOST_TERMS]:
         cells = [_width(widths.get(term)) for widths in told]
+        if other:
+            cells = [f"{cell} ({_width(widths.get(term))})" for cell, widths in zip(cells, other, strict=True)]
         grid.add_row(printable(term), *cells, number(exact[term], 3))
     out.print(grid)
 
@@ -141,6 +154,10 @@ def write_outlook(outlook: Outlook, directory: Path, term: str | None = None) ->
 
 def _epsilon(found: Forecast) -> str:
     return f"{found.epsilon:g}" if math.isfinite(found.epsilon) else "NOT PRIVATE"
+
+
+def _area(found: Forecast) -> str:
+    return "-" if found.auc is None else f"{found.auc.mean:.3f}"
 
 
 def _with_error(point: CurvePoint) -> str:

@@ -13,6 +13,7 @@ from tacit.cli.local.outlook import needed_words, show, write_outlook
 from tacit.errors import SettingError
 
 if TYPE_CHECKING:
+    from tacit.data.synthetic import PublicGuess
     from tacit.methods import Method
     from tacit.studies.forecast import Outlook
     from tacit.studies.power import RecordsNeeded
@@ -52,6 +53,14 @@ def plan(
         float | None,
         typer.Option(parser=number, metavar="A", help="The same as an AUC: the better guess if a class is rare."),
     ] = None,
+    typical: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--typical",
+            metavar="NAME=MEAN,SD",
+            help="Of made-up records: a column's mean and deviation, or the shares of its categories.",
+        ),
+    ] = None,
     half_width: Annotated[
         float | None,
         typer.Option(
@@ -70,7 +79,9 @@ def plan(
 
     With `--records` the run is rehearsed on records that are nobody's secret: rounds, bytes and time, and at several
     epsilons the expected accuracy, AUC, log-loss, calibration, and width of each coefficient's interval. Widths rest on
-    how far the columns spread: made-up numbers have a sixth of their bounds, and public records tell better.
+    how far columns spread, how common categories are and how columns go together. Public records tell that best.
+    `--typical` tells the first two, such as a published mean and standard deviation. Made-up records have two
+    shapes, so that AUC and widths are ranges.
 
     Examples:
 
@@ -82,8 +93,12 @@ def plan(
 
       tacit plan study.toml --records north=5000 --positive 0.12 --plain-auc 0.8
 
+      tacit plan study.toml --records north=5000 --typical age=54,9 --typical smoker=0.2
+
       tacit plan study.toml --records north=5000 --coefficient age --half-width 0.01
     """
+    from tacit.data.synthetic import PublicGuess
+    from tacit.data.typical import TypicalValue
     from tacit.methods import METHODS
     from tacit.studies.run import method_of
     from tacit.studies.study import Study
@@ -99,7 +114,13 @@ def plan(
     if records:
         levels = [number(level) for level in epsilons.split(",") if level.strip()]
         levels = levels if epsilon is None else [epsilon, *levels]
-        rehearsal = _rehearsal(asked, method, _sizes(records), public, (positive, plain_accuracy, plain_auc))
+        guess = PublicGuess(
+            positive_share=positive,
+            accuracy=plain_accuracy,
+            auc=plain_auc,
+            typical=tuple(TypicalValue.parse(text) for text in typical or ()),
+        )
+        rehearsal = _rehearsal(asked, method, _sizes(records), public, guess)
         outlook = _rehearse(rehearsal, levels)
         if half_width is not None and coefficient is not None:
             needed = _solve(rehearsal, coefficient, half_width, epsilon)
@@ -122,14 +143,11 @@ def _rehearsal(
     method: str | None,
     sizes: dict[str, int],
     public: Path | None,
-    guesses: tuple[float | None, float | None, float | None],
+    guess: PublicGuess,
 ) -> Rehearsal:
-    from tacit.data.synthetic import PublicGuess
     from tacit.data.table import Table
     from tacit.studies.rehearsal import Rehearsal
 
-    positive_share, accuracy, auc = guesses
-    guess = PublicGuess(positive_share=positive_share, accuracy=accuracy, auc=auc)
     records = None if public is None else Table.from_file(public, asked.schema)
     return Rehearsal(study=asked, sizes=sizes, method=method, public=records, guess=guess)
 

@@ -212,6 +212,8 @@ def opt_in(
     policy = PartyFile.read(folder).policy
     wanted = [_found(study, consents) for study in studies]
     for offered in wanted:
+        if offered.state != "in" and (reason := offered.why_closed()):
+            raise PolicyRefusal(f"{reason} Nothing has changed")
         if reason := why_not(offered, policy):
             raise PolicyRefusal(
                 f"your own policy forbids {offered.read().name!r}: {reason}. Change {folder / FILE} first"

@@ -15,6 +15,7 @@ from tacit.visible import shown
 
 if TYPE_CHECKING:
     from tacit.daemon.coordinator.run_record import Run
+    from tacit.studies.looking import LookOutcome
 
 
 def run(
@@ -35,6 +36,9 @@ def run(
 
     The study is announced, and parties that have opted in are waited for. A run that was interrupted is resumed: what
     was answered is not asked anew. If a party leaves, the run begins again with the rest, down to the quorum.
+
+    A study with looks (`[stop]`) goes through them, each when its records are enrolled, and stops when it is precise
+    enough. Where too few are enrolled it ends with a line that says so; run it again later.
 
     Examples:
 
@@ -62,7 +66,9 @@ def run(
     model = finished.model
     if test_table is not None:
         model.evaluate(test_table)
-    extra = {"run": finished.run.id, "attempt": finished.run.attempt}
+    extra: dict[str, object] = {"run": finished.run.id, "attempt": finished.run.attempt}
+    if finished.outcomes:
+        extra["looks"] = [outcome.as_dict() for outcome in finished.outcomes]
     show_result(model, target, as_json=json_output, extra=extra)
 
 
@@ -125,6 +131,14 @@ class Progress:
             self._states.pop(name, None)
             self._tell(f"{name} is left out ({shown(why)}); beginning again with the rest")
             self._write("left", name=name, why=why)
+
+    def looked(self, outcome: LookOutcome) -> None:
+        """A look of the study is over."""
+        widths = {one.coefficient: one.half_width for one in outcome.reached}
+        told = "; ".join(f"{name} {'not identified' if w is None else f'to {w:.3g}'}" for name, w in widths.items())
+        why = outcome.why or f"{told or 'it has no goal'}; the study goes on"
+        self._tell(f"{outcome.look.words} with {outcome.n_records:,} records: {why}")
+        self._write("look", number=outcome.look.number, records=outcome.n_records, why=outcome.why or None)
 
     def _tell(self, line: str) -> None:
         if self._live is None:

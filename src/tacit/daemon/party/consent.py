@@ -13,15 +13,20 @@ from pathlib import Path
 
 from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import SettingError, StudyError, WireError
+from tacit.federation.agreement import Planned
+from tacit.federation.look import late
 from tacit.federation.nats.offer import Offer
 from tacit.methods import METHODS, Method
 from tacit.privacy.filter import Charge
 from tacit.storage import open_database
+from tacit.studies.looks import look_methods
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
+from tacit.visible import shown
 
 FILE = "studies.db"
 
+_MOST_WORDS = 1000  # characters of why a study is over
 _MOST_UNANSWERED = 200  # studies that nobody answered; older ones are forgotten, so that announcing fills no disk
 
 _TABLES = """
@@ -39,6 +44,10 @@ CREATE TABLE IF NOT EXISTS consent (
     told   INTEGER NOT NULL,
     sum_group TEXT NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ended (
+    digest TEXT PRIMARY KEY,
+    why    TEXT NOT NULL
+) WITHOUT ROWID;
 """
 
 
@@ -51,6 +60,8 @@ class OfferedStudy:
         state: "in", "out", or "" where nothing was said yet.
         runs: how many runs are allowed.
         sum_group: the names and public keys of those with whom the owner agreed to be added up.
+        decided: when the owner said so; of a consent that was given again, when it was given first.
+        ended: why the study is over, as the coordinator says; empty while it is open.
     """
 
     digest: str
@@ -59,6 +70,8 @@ class OfferedStudy:
     state: str
     runs: int
     sum_group: Mapping[str, bytes] = field(default_factory=dict)
+    decided: float = 0.0
+    ended: str = ""
 
     def read(self) -> Study:
         """The study itself."""
@@ -67,6 +80,20 @@ class OfferedStudy:
     def method(self) -> Method:
         """The study's method, with its settings."""
         return method_of(self.read())
+
+    def planned(self) -> Planned:
+        """What a guard holds runs against: the method, or that of each look which the study plans."""
+        study = self.read()
+        return self.method() if study.stop is None else look_methods(study)
+
+    def why_closed(self) -> str:
+        """Why nobody joins this study any more; empty if one may."""
+        until = enrolment.until if (enrolment := self.read().enrolment) is not None else None
+        if self.ended:
+            return f"study {self.read().name!r} is over, and nobody joins any more. {self.ended}"
+        if until is not None and late(until, time.time()):
+            return f"parties could join study {self.read().name!r} until {until}, which is over"
+        return ""
 
     def charge(self, runs: int = 1) -> Charge:
         """What so many runs cost, before it is known who takes part."""
@@ -100,6 +127,9 @@ class Consents:
             raise WireError(f"an announced study cannot be read: {error}") from error
         if study.digest() != offer.digest:
             raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
+        if offer.ended:
+            row = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
+            self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", row)
         return self.keep(study)
 
     def keep(self, study: Study) -> bool:
@@ -147,7 +177,9 @@ class Consents:
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
-        row = (digest, state, runs, time.time(), keys)
+        found = self.find(digest)
+        since = found.decided if found is not None and found.state == state == "in" else time.time()
+        row = (digest, state, runs, since, keys)
         self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?)", row)
 
     def changes(self) -> Sequence[Change]:
@@ -163,14 +195,19 @@ class Consents:
 
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
-            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}') "
-            f"FROM study LEFT JOIN consent ON consent.digest = study.digest {where}",
+            "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
+            "COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
+            "LEFT JOIN consent ON consent.digest = study.digest "
+            f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
         )
         return [
-            OfferedStudy(digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(sum_group))
-            for d, text, seen, state, runs, sum_group in rows
-        ]
+            OfferedStudy(
+                digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(sum_group), decided=decided,
+                ended=why,
+            )
+            for d, text, seen, state, runs, sum_group, decided, why in rows
+        ]  # fmt: skip
 
 
 def _keys(sum_group: str) -> dict[str, bytes]:

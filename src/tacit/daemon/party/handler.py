@@ -29,7 +29,8 @@ from tacit.data.spill import sweep
 from tacit.errors import BudgetExceeded, DataError, NotAgreed, PolicyRefusal, Refused, TacitError, UserError, WireError
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup, size_statement
-from tacit.federation.guard import Bond, Guard
+from tacit.federation.guard import Guard
+from tacit.federation.look import late
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.member.known_members import KnownMembers
 from tacit.federation.member.member_list import MemberList
@@ -51,9 +52,11 @@ from tacit.federation.nats.kind import (
 from tacit.federation.nats.letter import Letter
 from tacit.federation.nats.offer import Offer
 from tacit.federation.policy import Policy
+from tacit.federation.seat import Bond
 from tacit.privacy.filter import least_limit
 from tacit.rand import Rng
 from tacit.storage import make_private_folder
+from tacit.studies.looks import looks_agreed
 from tacit.studies.study import Study
 from tacit.wire import Value
 
@@ -158,6 +161,9 @@ class PartyHandler:
     def _card(self, letter: Letter) -> LetterReply:
         opened = self._opened(letter.study, look_again=True)
         guard = opened.guard
+        until = None if opened.agreement.looks is None else opened.agreement.looks.until
+        if until is not None and late(until, opened.offered.decided):
+            raise NotAgreed(f"its owner opted in after {until}, the last day on which parties may join")
         with _in_neutral_words(self._journal):
             guard.policy.check_question(guard.name, opened.agreement.method.name, guard.table)
             guard.policy.check_sizes(guard.name, opened.agreement.method.name, opened.agreement.method.sizes_told)
@@ -281,12 +287,14 @@ class PartyHandler:
         )
         agreement = Agreement(
             study=study.name,
-            method=offered.method(),
+            method=offered.planned(),
             digest=offered.digest,
             runs=offered.runs,
             least=study.federation.quorum or 1,
             everybody=study.federation.everybody({*offered.sum_group, self._folder.identity.name}),
             dropouts=study.federation.dropouts,
+            looks=looks_agreed(study),
+            content=study.content,
         )
         return _Open(offered=offered, study=study, agreement=agreement, guard=guard, stamp=stamp)
 

@@ -16,6 +16,9 @@ from tacit.privacy.event import why_not_private
 from tacit.privacy.filter import least_limit
 from tacit.privacy.ledger import Budget, Ledger
 from tacit.report.svg import drawing, svg_element
+from tacit.studies.content import FILE_SETTINGS, unstated
+from tacit.studies.looks import plan_words
+from tacit.studies.study import Study
 
 _STATES = {"in": "you take part", "out": "you opted out", "": "you have not decided"}
 
@@ -32,7 +35,9 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Predicts": f"{schema.target.name} ({', '.join(schema.target.classes)})",
         "Columns": ", ".join(schema.feature_names),
         "Method": method.name,
-        "Costs": f"{method.guarantee.plain_words()} That is for one run; {runs} are allowed.",
+        "Costs": f"{method.guarantee.plain_words()} {_for_what(study, runs)}",
+        **({"Looks": words} if (words := plan_words(study)) else {}),
+        **({"Files": words} if (words := _files(study)) else {}),
         "Leaves": told["Travels"],
         "Is seen": told["Revealed"],
         "Trusts": told["Trust"],
@@ -42,10 +47,25 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Policy": why_not(offered, policy) or "your policy allows it",
         "Digest": offered.digest,
     }
+    if closed := offered.why_closed():
+        facts = {"Over": closed, **facts}
     lines = [f"{study.name}: {_STATES[offered.state]} (seen {time.strftime('%Y-%m-%d', time.gmtime(offered.seen))})"]
     for label, text in facts.items():
         lines += textwrap.wrap(" ".join(text.split()), 100, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
     return lines
+
+
+def _for_what(study: Study, runs: int) -> str:
+    """What the cost is the cost of."""
+    if study.stop is None:
+        return f"That is for one run; {runs} are allowed."
+    return f"That is for all looks together; a look that loses a party may begin again, {runs} times in all."
+
+
+def _files(study: Study) -> str:
+    """The files that the study names, with the content that is consented to."""
+    named = [key for key in FILE_SETTINGS if key in study.content]
+    return "; ".join(f"{key} = {study.settings[key]}, SHA-256 {study.content[key]}" for key in named)
 
 
 def _colluders(stated: int | None) -> str:
@@ -82,6 +102,8 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
         promised = method.guarantee
     except TacitError as error:
         return str(error)
+    if silent := unstated(study):
+        return f"it names the file {silent} = {study.settings[silent]!r} and does not state its content"
     if policy.methods is not None and method.name not in policy.methods:
         return f"method {method.name!r} is not among policy.methods"
     if policy.columns is not None:

@@ -39,13 +39,19 @@ class Wanted:
     """Which parties a run waits for: the `asked` ones, and no fewer than `quorum` of them.
 
     With `everybody` those who take part must be all whom they accepted: the study names no quorum. A party that refused
-    has `seconds` to opt in. A silent one gets at least 5 s.
+    has `seconds` to opt in. A silent one gets at least 5 s. Once `records` are enrolled, who refused is not waited for.
     """
 
     asked: tuple[str, ...]
     quorum: int
     seconds: float
     everybody: bool = False
+    records: int | None = None
+
+    def is_met(self, cards: Mapping[str, Card]) -> bool:
+        """Whether those who opted in are as many, and have as many records, as a look needs."""
+        n_records = sum(card.n_records for card in cards.values())
+        return self.records is not None and len(cards) >= self.quorum and n_records >= self.records
 
 
 class Presence(Protocol):
@@ -114,7 +120,7 @@ class NatsEngine:
         while open_ := [name for name in wanted.asked if name not in cards]:
             is_silent = any(states[name] == _NO_REPLY for name in open_)
             left = (silence if is_silent else deadline) - time.monotonic()
-            if left <= 0:
+            if left <= 0 or (wanted.is_met(cards) and not is_silent):
                 break
             called = time.monotonic()
             for name, letter in self._call(HELLO, open_, min(left, _GREETING_SECONDS)).items():

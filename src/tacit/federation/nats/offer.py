@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tacit import wire
 from tacit.data.schema import Schema
 from tacit.errors import SchemaError, WireError
-from tacit.record import decode_record, encode_record
+from tacit.record import encode_record, from_value
 from tacit.wire import Value
 
 
@@ -24,6 +25,7 @@ class Offer:
         deadline_seconds: how long a question is waited for.
         parties: who is asked; None: every party of the federation.
         dropouts: how many of those that began may be missing in a round.
+        ended: why the study is over, so that nobody joins any more; empty while it is open.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Offer:
     deadline_seconds: float
     parties: tuple[str, ...] | None
     dropouts: int = 0
+    ended: str = ""
 
     def read_schema(self) -> Schema:
         """The schema."""
@@ -49,4 +52,5 @@ class Offer:
     @staticmethod
     def decode(body: bytes) -> Offer:
         """The offer in a letter's body; a `WireError` if it is none."""
-        return decode_record(Offer, body)
+        value = wire.decode(body)
+        return from_value(Offer, {"ended": "", **value} if isinstance(value, Mapping) else value)  # older ones are open

@@ -5,9 +5,10 @@ Trust     honest but curious; no two center nodes collude, and at most `colluder
           the coordinator or with each other. Nobody is trusted with data, with a model or with the noise
 Travels   Party -> center: its weighted model with its share of the noise, in three sealed envelopes. Center ->
           coordinator: the sum. A question says no more than its step: each party works out the plan itself
-Revealed  the noisy average, to everybody; the numbers of records n_j, which the replace-one relation leaves public
-Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record, replace-one. paper:
-          NotPrivate
+Revealed  the noisy average, to everybody; the numbers of records n_j, or of persons, which the replace-one relation
+          leaves public, unless the unit is the party
+Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record, person or party (`unit`),
+          replace-one. paper: NotPrivate
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1
 Cost      one round; a party sends 3 x 32 bytes a coefficient; one local fit
@@ -22,7 +23,8 @@ Proof (sound). Party j minimises J(w) = mean loss + (Lam/2) ||w||^2, Lam = l2 / 
 of party j moves its minimiser by at most D / (n_j Lam), D = D(B(Lam), R) (`models.sensitivity`), and the computed
 model is within tau of the minimiser, tau being part of the plan and certified by the solver. With weights a_j the
 average moves by at most S = max_j a_j (D / (n_j Lam) + 2 tau_j). The grid adds noise for S (`privacy.noise.grid`).
-With a_j = n_j / n, S = D / (n Lam), the sensitivity of a pooled fit; with a_j = 1 / K, S = D / (K n_min Lam).
+With a_j = n_j / n, S = D / (n Lam), the sensitivity of a pooled fit; with a_j = 1 / K, S = D / (K n_min Lam). The same
+holds of a unit all of whose records are replaced: it changes a gradient as one record does (`methods.cohort`).
 
 The noise carries 1 / Lam: strong regularisation means little noise and a poor model. The default l2 is a public rule
 that balances the two (`default_l2`), and no choice makes averaging competitive at small epsilon: see docs/limits.md.
@@ -37,13 +39,14 @@ import numpy as np
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
 from tacit.methods.averaging.statistic import Plan, local_model
 from tacit.methods.cohort import Cohort
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
-from tacit.methods.setting import check_choice, check_l2
+from tacit.methods.setting import check_choice, check_l2, check_unit
 from tacit.models.parameter import coefficients
 from tacit.privacy.accounting import noise_multiplier_for
 from tacit.privacy.event import Event
@@ -64,6 +67,8 @@ class Averaging(Method):
             noise), or 0 if there is one party.
         fit_intercept: whether to learn an intercept, as a penalised feature.
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
+        unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
+            one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
     """
 
     name = "averaging"
@@ -79,6 +84,7 @@ class Averaging(Method):
         colluders: int | None = None,
         fit_intercept: bool = True,
         calibration: Literal["sound", "paper"] = "sound",
+        unit: Unit = "record",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -87,6 +93,7 @@ class Averaging(Method):
         self.colluders = colluders
         self.fit_intercept = fit_intercept
         self.calibration = calibration
+        self.unit = unit
 
     def event(self) -> Event:
         """What one run costs each record; needs no data."""
@@ -116,11 +123,11 @@ class Averaging(Method):
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
-        promise = self.promise.settled(cohort.n_records)
+        promise = self.promise.settled(cohort.n_units)
         weights = "equal" if promise.is_paper else self.weights
         plan = Plan(cohort=cohort, promise=promise, l2_mean=1.0, weights=weights)
         l2 = default_l2(plan) if self.l2 is None else self.l2
-        plan = replace(plan, l2_mean=l2 / cohort.n_records)
+        plan = replace(plan, l2_mean=l2 / cohort.n_units)
         plan.check()
         return plan
 
@@ -132,6 +139,7 @@ class Averaging(Method):
         self.promise.check()
         check_l2(self.l2, zero=False)
         check_choice("weights", self.weights, ("size", "equal"))
+        check_unit(self.unit, is_paper=self.promise.is_paper)
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         opened = channel.sum(local_model)
@@ -157,6 +165,6 @@ def default_l2(plan: Plan) -> float:
         expected_square = (plan.dimension + 1) / promise.epsilon**2
     else:
         expected_square = noise_multiplier_for(promise.epsilon, promise.settled_delta) ** 2
-    n_effective = cohort.n_records if plan.weights == "size" else cohort.n_parties * cohort.least_records
+    n_effective = cohort.n_units if plan.weights == "size" else cohort.n_parties * cohort.least_records
     l2_mean: float = (cohort.row_norm**6 * expected_square / (8 * n_effective**2)) ** (1 / 3)
-    return max(1.0, cohort.n_records * l2_mean)
+    return max(1.0, cohort.n_units * l2_mean)

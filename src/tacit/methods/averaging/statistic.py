@@ -1,12 +1,13 @@
 """What a party of averaging is asked: its own classifier, weighted and noised.
 
-Party j minimises J(w) = mean loss + (Lam/2) ||w||^2. The proof that the noise suffices is in `method`.
+Party j minimises J(w) = mean loss + (Lam/2) ||w||^2. Where a person or a party is the unit, n_j is the number of units,
+and the mean is that over units of the mean over a unit's records. The proof that the noise suffices is in `method`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.models.assured import FitBounds, assured_fit
 from tacit.models.batch import fit_many
+from tacit.models.loss import Rows
 from tacit.models.problem import Problem
 from tacit.models.sensitivity import minimiser_norm_bound, minimiser_sensitivity
 from tacit.models.solver import fit
@@ -67,7 +69,7 @@ class Plan:
             loss=self.cohort.loss,
             l2=n_records * self.l2_mean,
             weight=n_records,
-            n_rows=n_records,
+            n_rows=n_records if self.cohort.unit == "record" else self.cohort.most_rows,
             radius=self.cohort.row_norm,
             norm_bound=self.norm_bound,
         )
@@ -83,10 +85,14 @@ class Plan:
 
     def local_fit(self, table: Table) -> Floats:
         """A party's model, within the slack of its minimiser whatever its records are."""
-        n = table.n_records
+        n = table.n_units(self.cohort.unit)
+
+        def blocks() -> Iterator[Rows]:
+            return table.blocks() if self.cohort.unit == "record" else self.cohort.blocks(table)
+
         if self.promise.not_private is not None:
-            return fit(table.blocks, problem=self.problem(n)).theta
-        return assured_fit(table.blocks, problem=self.problem(n), bounds=self.bounds(n), distance=self.slack(n))
+            return fit(blocks, problem=self.problem(n)).theta
+        return assured_fit(blocks, problem=self.problem(n), bounds=self.bounds(n), distance=self.slack(n))
 
     @property
     def norm_bound(self) -> float:
@@ -95,12 +101,12 @@ class Plan:
 
     def weight(self, n_records: int) -> float:
         """a_j, the weight of a party with so many records."""
-        return n_records / self.cohort.n_records if self.weights == "size" else 1 / self.cohort.n_parties
+        return n_records / self.cohort.n_units if self.weights == "size" else 1 / self.cohort.n_parties
 
     @property
     def sensitivity(self) -> float:
         """S: how far one record can move the average, the solver's slack included."""
-        n_worst = self.cohort.n_records if self.weights == "size" else self.cohort.least_records
+        n_worst = self.cohort.n_units if self.weights == "size" else self.cohort.least_records
         share = 1.0 if self.weights == "size" else 1 / self.cohort.n_parties
         # For weights by size a_j / n_j = 1/n for every j; for equal ones the smallest party counts.
         moved = share * minimiser_sensitivity(n_worst, self.l2_mean, self.cohort.row_norm, self.cohort.n_classes)
@@ -145,12 +151,16 @@ class Plan:
 @step("averaging/model", version=3, plan=Plan)
 def local_model(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """Fit this party's classifier and seal it, weighted and noised."""
-    return plan.seal(plan.local_fit(table), table.n_records, rng=rng)
+    return plan.seal(plan.local_fit(table), table.n_units(plan.cohort.unit), rng=rng)
 
 
 @local_model.batched
 def local_models(tables: Sequence[Table], plan: Plan, *, rngs: Sequence[Rng]) -> list[Sealed]:
-    """The same for many parties at once."""
+    """The same for many parties at once, where every record weighs 1."""
+    if plan.cohort.unit != "record":
+        models = [plan.local_fit(table) for table in tables]
+        own = [table.n_units(plan.cohort.unit) for table in tables]
+        return [plan.seal(theta, n, rng=rng) for theta, n, rng in zip(models, own, rngs, strict=True)]
     sizes = np.array([table.n_records for table in tables])
     rows = [table.arrays() for table in tables]
     solutions = fit_many(

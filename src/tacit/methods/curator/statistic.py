@@ -12,9 +12,9 @@ from functools import cached_property
 from tacit import wire
 from tacit.data.table import Table
 from tacit.errors import NotAgreed, WireError
-from tacit.federation.guard import Seat
 from tacit.federation.relay import Sessions
 from tacit.federation.reply import Relayed
+from tacit.federation.seat import Seat
 from tacit.federation.step import step
 from tacit.methods.averaging.statistic import Plan as AveragePlan
 from tacit.methods.curator.lattice import Lattice, event_for, lattice_for

@@ -7,9 +7,9 @@ Travels   in each round, coordinator -> party: the iterate. Party -> center: the
           share of the noise, in three sealed envelopes. Center -> coordinator: the sum. How many rounds there are,
           and with how much noise, each party works out itself
 Revealed  the noisy gradient of every round, hence every iterate and the model, to everybody; the numbers of records
-          n_j, which the replace-one relation leaves public; the public start
+          n_j, or of persons, which the replace-one relation leaves public, unless the unit is the party; the start
 Privacy   sound: T Gaussian releases, or T of Poisson samples, together calibrated to (epsilon, delta); one record,
-          replace-one. paper: NotPrivate
+          person or party (`unit`), replace-one. paper: NotPrivate
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1. The start is made from public data
 Cost      T rounds (10 to 100 by the default rule); a party sends 3 x 32 bytes a coefficient and makes one pass over
@@ -46,6 +46,7 @@ import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
@@ -55,7 +56,7 @@ from tacit.methods.descent.statistic import Plan, party_gradient, party_gradient
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.public_model import linear_model
-from tacit.methods.setting import check_l2, check_whole
+from tacit.methods.setting import check_l2, check_unit, check_whole
 from tacit.methods.start_check import start_notices
 from tacit.models.parameter import coefficients, parameter
 from tacit.privacy.accounting import epsilon_of, least_noise
@@ -88,6 +89,8 @@ class NoisyDescent(Method):
         fit_intercept: whether to learn an intercept, as a penalised feature.
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE. There epsilon is that of one
             round, `clip` (None: 1) that of the whole gradient and `learning_rate` (None: 0.1) that of the summed loss.
+        unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
+            one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
     """
 
     name = "noisy-descent"
@@ -107,6 +110,7 @@ class NoisyDescent(Method):
         colluders: int | None = None,
         fit_intercept: bool = True,
         calibration: Literal["sound", "paper"] = "sound",
+        unit: Unit = "record",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -119,6 +123,7 @@ class NoisyDescent(Method):
         self.colluders = colluders
         self.fit_intercept = fit_intercept
         self.calibration = calibration
+        self.unit = unit
 
     # --- what it costs -----------------------------------------------------------------------------------------------
 
@@ -167,7 +172,7 @@ class NoisyDescent(Method):
 
     def schedule(self, cohort: Cohort) -> Schedule:
         """How many rounds, and how long the steps are: public rules where the settings leave it open."""
-        n, promise = cohort.n_records, self.promise.settled(cohort.n_records)
+        n, promise = cohort.n_units, self.promise.settled(cohort.n_units)
         if promise.is_paper:
             rate = _PAPER_LEARNING_RATE if self.learning_rate is None else self.learning_rate
             l2 = 0.0 if self.l2 is None else self.l2
@@ -186,7 +191,7 @@ class NoisyDescent(Method):
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
-        promise, rounds = self.promise.settled(cohort.n_records), self.schedule(cohort).rounds
+        promise, rounds = self.promise.settled(cohort.n_units), self.schedule(cohort).rounds
         is_paper = promise.is_paper
         plan = Plan(
             cohort=cohort,
@@ -234,6 +239,11 @@ class NoisyDescent(Method):
             raise SettingError(f"batch = {self.batch!r} must be a probability below 1; None takes every record")
         if self.batch is not None and self.calibration == "paper":
             raise SettingError(f"batch = {self.batch!r}: the document has no batches; leave it out")
+        check_unit(self.unit, is_paper=self.promise.is_paper)
+        if self.batch is not None and self.unit != "record":
+            raise SettingError(
+                f"batch = {self.batch!r} samples records one by one, which hides no {self.unit}; leave one out"
+            )
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         start = self._start(plan, channel.schema)

@@ -10,6 +10,9 @@ Clipping to norm C is a projection onto a ball: it brings no two gradients furth
 replacing a record moves the sum by at most min(D, 2 C), and adding one by at most min(G, C). Both are functions of
 theta, which is public.
 
+Where a person or a party is the unit, its m records weigh 1/m each, after clipping. So it adds the mean of clipped
+gradients, and moves the sum no further than one record does (`methods.cohort`). Such a round is never of a sample.
+
 Rounding errors are part of both. A computed sum of n gradients is within e n G of the true one, e the sum of the
 relative errors of a sum over chunks (as in `models.certificate`) and of a record's residual; so 2 e n G is added.
 
@@ -22,19 +25,20 @@ Gaussian)`, and the sensitivity is that of adding a record.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.table import Block, Table
+from tacit.data.block import Block
+from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
-from tacit.models.loss import CHUNK_ROWS, Array, Loss
+from tacit.models.loss import CHUNK_ROWS, Array, Loss, Rows
 from tacit.models.residual import residuals
 from tacit.models.sensitivity import gradient_diameter, gradient_norm
 from tacit.privacy.event import Event, PoissonSampled
@@ -99,7 +103,7 @@ class Plan:
 
     def _relative_error(self, theta: Array) -> float:
         """Of a computed sum of gradients, as a share of the sum of their norms."""
-        summing = CHUNK_ROWS + self.cohort.n_largest / CHUNK_ROWS + 8
+        summing = CHUNK_ROWS + self.cohort.most_rows / CHUNK_ROWS + 12
         reach = self.cohort.row_norm * float(np.linalg.norm(theta))
         return 2 * _U * (summing + 8 * (self.cohort.n_features + 4) * (1 + reach))
 
@@ -142,7 +146,9 @@ def round_event(mu: float, probability: float) -> Event:
 def party_gradient(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng) -> Sealed:
     """Seal the sum of this party's gradients, with its share of the noise."""
     iterate.check(plan)
-    blocks = table.blocks() if plan.probability == 1 else _sampled(table, plan.probability, rng)
+    blocks: Iterator[Rows] = plan.cohort.blocks(table)
+    if plan.probability < 1:  # of records: nothing else is sampled
+        blocks = _sampled(table, plan.probability, rng)
     gradient = gradient_sum(plan.loss, blocks, iterate.theta, clip=plan.clip)
     grid = plan.grid(iterate.theta)
     addend = grid.to_grid(gradient.ravel(), rng=rng)
@@ -167,10 +173,10 @@ def party_gradient_and_noise(table: Table, plan: Plan, iterate: Iterate, *, rng:
     return Sealed(addend=addend, event=event, n_parties=grid.total.least, bound=bound)
 
 
-def gradient_sum(loss: Loss, blocks: Iterator[Block], theta: Array, *, clip: float) -> Array:
-    """The sum of the records' gradients, each scaled down to norm `clip`, in the shape of theta."""
+def gradient_sum(loss: Loss, blocks: Iterable[Rows], theta: Array, *, clip: float) -> Array:
+    """The sum of the records' gradients, each scaled down to norm `clip` and then weighed, in the shape of theta."""
     total = np.zeros((len(np.atleast_2d(theta)), loss.width))
-    for X, y in blocks:
+    for X, y, *weights in blocks:
         for start in range(0, len(X), CHUNK_ROWS):
             rows, labels = X[start : start + CHUNK_ROWS], y[start : start + CHUNK_ROWS]
             residual = residuals(loss.scores(rows, theta).reshape(len(rows), -1), labels)
@@ -178,6 +184,8 @@ def gradient_sum(loss: Loss, blocks: Iterator[Block], theta: Array, *, clip: flo
                 squares = np.einsum("ij,ij->i", residual, residual)
                 squares *= np.einsum("ij,ij->i", rows, rows) + loss.constant**2
                 residual *= (clip / np.sqrt(np.maximum(squares, clip**2)))[:, None]
+            if weights:
+                residual *= weights[0][start : start + CHUNK_ROWS, None]
             total[:, : loss.n_features] += residual.T @ rows
             if loss.constant != 0:
                 total[:, -1] += loss.constant * residual.sum(axis=0)

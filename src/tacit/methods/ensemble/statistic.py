@@ -123,7 +123,7 @@ class Opening:
         return addends
 
 
-@step("ensemble/statistic", version=3, plan=Plan, values=Ballot)
+@step("ensemble/statistic", version=3, plan=Plan, values=Ballot, content={"rows": "public_rows"})
 def vote_statistic(table: Table, plan: Plan, ballot: Ballot, *, rng: Rng) -> Sealed:
     """Vote on the public rows and seal the votes' statistic, noised."""
     return _sealed([table], plan, ballot, [rng])[0]
@@ -150,7 +150,7 @@ def _sealed(tables: Sequence[Table], plan: Plan, ballot: Ballot, rngs: Sequence[
     return replies
 
 
-@step("ensemble/votes", version=2, plan=Plan, values=PublicRows)
+@step("ensemble/votes", version=2, plan=Plan, values=PublicRows, content={"rows": "public_rows"})
 def party_votes(table: Table, plan: Plan, public: PublicRows, *, rng: Rng) -> Disclosed:
     """Vote on the public rows, for a trusted entity's eyes; with coins for its noise."""
     return _disclosed_votes([table], plan, public, [rng])[0]

@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tacit.data.schema import Schema
+from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask, Terms
 from tacit.federation.federation import Federation
@@ -65,6 +66,7 @@ class PrivateEvaluation:
     name: ClassVar[str] = "private-evaluation"
     sizes_told: ClassVar[SizesTold] = "each"
     needs_everybody: ClassVar[bool] = False
+    weighted_unit: ClassVar[Unit] = "record"
 
     epsilon: float = 1.0
     delta: float | None = None

@@ -6,9 +6,9 @@ Trust     honest but curious; no two center nodes collude, and at most `colluder
 Travels   Party -> center: its two sums (t, A) with its share of the noise, in three sealed envelopes. Center ->
           coordinator: their total. A question says no more than its step: each party works out the plan itself
 Revealed  the noisy totals of t and A, and the model, which follows from them, to everybody; the numbers of records
-          n_j, which the replace-one relation leaves public
-Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record, replace-one. paper:
-          NotPrivate
+          n_j, or of persons, which the replace-one relation leaves public, unless the unit is the party
+Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one record, person or party (`unit`),
+          replace-one. paper: NotPrivate
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1
 Cost      one round; k features with the constant: a party sends 3 x 32 bytes for each of k + k (k+1)/2 numbers (C k for
@@ -36,6 +36,7 @@ import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel, Opened
@@ -44,7 +45,7 @@ from tacit.methods.cohort import Cohort
 from tacit.methods.functional.statistic import MARGIN, Plan, noisy_sums, paper_model, statistics
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
-from tacit.methods.setting import check_l2, check_whole
+from tacit.methods.setting import check_l2, check_unit, check_whole
 from tacit.models.parameter import coefficients
 from tacit.privacy.event import Event
 
@@ -64,6 +65,8 @@ class FunctionalMechanism(Method):
             noise), or 0 if there is one party.
         rounds: how often the document's algorithm is run over; more than 1 only with calibration="paper".
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
+        unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
+            one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
     """
 
     name = "functional-mechanism"
@@ -79,6 +82,7 @@ class FunctionalMechanism(Method):
         colluders: int | None = None,
         rounds: int = 1,
         calibration: Literal["sound", "paper"] = "sound",
+        unit: Unit = "record",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -87,6 +91,7 @@ class FunctionalMechanism(Method):
         self.colluders = colluders
         self.rounds = rounds
         self.calibration = calibration
+        self.unit = unit
 
     def event(self) -> Event:
         """What one run costs each record; needs no data."""
@@ -128,7 +133,7 @@ class FunctionalMechanism(Method):
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
-        promise = self.promise.settled(cohort.n_records)
+        promise = self.promise.settled(cohort.n_units)
         plan = Plan(cohort=cohort, promise=promise, l2=0.0, rounds=self.rounds)
         if promise.is_paper:
             return replace(plan, l2=float(self.l2 or 0.0))
@@ -146,6 +151,7 @@ class FunctionalMechanism(Method):
         self.promise.check()
         check_l2(self.l2, zero=True)
         check_whole("rounds", self.rounds)
+        check_unit(self.unit, is_paper=self.promise.is_paper)
         if self.rounds > 1 and self.calibration != "paper":
             raise SettingError(
                 f"rounds = {self.rounds} would spend epsilon {self.rounds} times on the same sums; leave it at 1, or "

@@ -25,6 +25,8 @@ Pure: t and A have spherical Laplace noises of their own, calibrated together.
 Gaussian: (t, A sqrt(q/2) / R) is released as one vector. Its difference squared is at most q R^2 (1 - cos + 1 - cos^2),
 which is largest at cos = -1/2, so that its sensitivity is 3/2 sqrt(q) R. For t alone it would be sqrt 2 sqrt(q) R: a
 record cannot move both most at once, and A comes at 6 % more noise.
+Units: where a person or a party is the unit, its m records weigh 1/m each. What is bounded above is a norm of (dt, dA),
+or a sum of two, so it is no larger for the mean of a unit's terms (`methods.cohort`, steps 1 to 4).
 Floats: summing m terms errs by at most gamma_m times the sum of the terms' norms (Higham 2002, section 3.1); that is
 added to the sensitivity twice, and is a share r of it at most. The grid's noise is for the sum of both
 (`privacy.noise.grid`).
@@ -39,7 +41,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.table import BLOCK_ROWS, Table
+from tacit.data.block import BLOCK_ROWS
+from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.federation.reply import Noised, Sealed
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
@@ -97,8 +101,8 @@ class Plan:
     @property
     def _rounding(self) -> float:
         """How far float sums may be off, relative to the sum of the terms' norms, for both neighbours together."""
-        n, n_parties = self.cohort.n_records, self.cohort.n_parties
-        return 2 * (BLOCK_ROWS + n / BLOCK_ROWS + n_parties + 16) * 2.0**-52 * n
+        n, n_parties = self.cohort.n_units, self.cohort.n_parties
+        return 2 * (BLOCK_ROWS + self.cohort.most_rows / BLOCK_ROWS + n_parties + 24) * 2.0**-52 * n
 
     @property
     def square_unit(self) -> float:
@@ -143,7 +147,7 @@ class Plan:
         return self.cohort.total(
             dimension=dimension,
             sensitivity=sensitivity * (1 + 1e-12) + self._rounding * term,
-            value_bound=1.01 * self.cohort.n_records * term,
+            value_bound=1.01 * self.cohort.n_units * term,
             norm_bound=1.5 * self.cohort.n_largest * term,  # of t and A together: sqrt(2) for each record, and rounding
         )
 
@@ -182,7 +186,7 @@ def joint_reach(share: float) -> float:
 @step("functional-mechanism/sums", version=3, plan=Plan)
 def noisy_sums(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """This party's t and A, noised and sealed."""
-    vector = plan.pack(*statistics(table, plan.cohort.constant))
+    vector = plan.pack(*statistics(table, plan.cohort.constant, plan.cohort.unit))
     addends, start = [], 0
     for grid in plan.grids:
         addends.append(grid.to_grid(vector[start : start + grid.total.dimension], rng=rng))
@@ -222,13 +226,17 @@ def laplace(scale: float, shape: tuple[int, ...], *, rng: Rng) -> Floats:
     return discrete_laplace(2.0**30, shape, rng=rng) * (scale * 2.0**-30)
 
 
-def statistics(table: Table, constant: float) -> tuple[Floats, Floats]:
-    """t and A of a party's records, in one pass: t of shape (k,), or (C, k) for more than two classes."""
+def statistics(table: Table, constant: float, unit: Unit = "record") -> tuple[Floats, Floats]:
+    """t and A of a party's records, in one pass: t of shape (k,), or (C, k) for more than two classes.
+
+    The records of a `unit` weigh 1 together.
+    """
     k, C = table.n_columns + (constant != 0), table.n_classes
     t, A = np.zeros(k if C == 2 else (C, k)), np.zeros((k, k))
-    for X, y in table.blocks():
-        rows = np.column_stack([X, np.full(len(X), constant)]) if constant else X
+    for X, y, weights in table.weighted_blocks(unit):
+        root = np.sqrt(weights)
+        rows = (np.column_stack([X, np.full(len(X), constant)]) if constant else X) * root[:, None]
         labels = y - 0.5 if C == 2 else (np.eye(C)[y] - 1 / C).T
-        t += labels @ rows
+        t += (labels * root) @ rows
         A += rows.T @ rows
     return t, A

@@ -7,9 +7,10 @@ Travels   coordinator -> party: a shape B, and in each later round a model. Part
           moments (t, M) in that shape, and in each later round its responses to that model, with its share of the
           noise, in three sealed envelopes. Center -> coordinator: the sum
 Revealed  the noisy squares and moments, the noisy responses of every round, hence the shape, every iterate and the
-          model, to everybody; the numbers of records n_j, if the relation is replace-one; the public start
+          model, to everybody; the numbers of records n_j, or of persons, if the relation is replace-one and the unit
+          no party; the public start
 Privacy   one Gaussian release of the squares, one of the moments and T of responses, together calibrated to (epsilon,
-          delta); one record, replace-one or add-remove
+          delta); one record, person or party (`unit`), replace-one or add-remove
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
 Cost      2 + T rounds, T = 3 to 10 by rule; k = d + 1 features: a party sends 3 x 32 bytes for each of k (k+1)/2
@@ -47,6 +48,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.schema import Schema
+from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
@@ -71,7 +73,7 @@ from tacit.methods.newton.statistic import (
     upper,
 )
 from tacit.methods.public_model import linear_model
-from tacit.methods.setting import check_l2
+from tacit.methods.setting import check_l2, check_unit
 from tacit.methods.start_check import Evidence, start_notices
 from tacit.models.inference import Inference
 from tacit.models.parameter import coefficients, parameter
@@ -111,9 +113,12 @@ class PrivateNewton(Method):
             None means 1; with two parties each then adds all the noise itself.
         fit_intercept: whether to learn an intercept, which is not penalised.
         relation: "replace-one", where the numbers of records are public, or "add-remove".
+        unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
+            one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
     """
 
     name = "private-newton"
+    error_share = 1.0  # of the 5 % in which intervals may miss; less in a look of a study, so that all looks share them
 
     def __init__(
         self,
@@ -126,6 +131,7 @@ class PrivateNewton(Method):
         colluders: int | None = None,
         fit_intercept: bool = True,
         relation: Relation = "replace-one",
+        unit: Unit = "record",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -135,6 +141,7 @@ class PrivateNewton(Method):
         self.colluders = colluders
         self.fit_intercept = fit_intercept
         self.relation = relation
+        self.unit = unit
 
     # --- what it costs -----------------------------------------------------------------------------------------------
 
@@ -157,9 +164,9 @@ class PrivateNewton(Method):
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
         self._check_honest(cohort)
-        promise = self.promise.settled(cohort.n_records)
+        promise = self.promise.settled(cohort.n_units)
         mu = promise.mu
-        rules = self._rules(cohort.n_records, _unit_noise(promise, cohort.n_parties, cohort.colluders))
+        rules = self._rules(cohort.n_units, _unit_noise(promise, cohort.n_parties, cohort.colluders))
         of_rounds = 1 - rules.squares - rules.moments
         return Plan(
             cohort=cohort.with_constant(rules.constant * cohort.radius),
@@ -200,6 +207,7 @@ class PrivateNewton(Method):
     def outlook(self, schema: Schema, n_records: int, n_parties: int) -> NewtonOutlook:
         """What can be hoped for with so many records, before anything is spent; reads no data."""
         self._check_settings()
+        n_records = n_parties if self.unit == "party" else n_records
         colluders = min(1, n_parties - 1) if self.colluders is None else self.colluders
         unit_noise = _unit_noise(self.promise.settled(n_records), n_parties, colluders)
         moments = self._rules(n_records, unit_noise).moments
@@ -225,6 +233,7 @@ class PrivateNewton(Method):
         if self.promise.is_pure:
             raise SettingError("delta = 0: PrivateNewton has no pure form; leave delta out, or choose 1e-6")
         check_l2(self.l2, zero=True)
+        check_unit(self.unit, is_paper=False)
         if self.rounds is not None and (
             isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0
         ):
@@ -235,7 +244,7 @@ class PrivateNewton(Method):
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         start = self._start_theta(plan, channel.schema)
         is_exact = math.isinf(self.epsilon)
-        n_records = float(channel.n_records)
+        n_records = float(plan.cohort.n_units)
         B = np.eye(plan.width) / plan.reach
         if not is_exact:
             squares = channel.sum(party_squares)
@@ -248,12 +257,19 @@ class PrivateNewton(Method):
         else:
             solved = self._descend(channel, equation)
             model = solved.model
-            inference = interval(equation, solved, channel.schema, round(n_records))
+            inference = self._inference(equation, solved, channel.schema, round(n_records))
             notices = self._notices(channel, equation, inference)
             verdict = self._verdict(solved)
         theta = model @ B / equation.rho
         coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
         return Learned(coef=coef, intercept=intercept, inference=inference, notices=notices, verdict=verdict)
+
+    def _inference(self, equation: Equation, solved: Solved, schema: Schema, n_records: int) -> Inference | None:
+        """Intervals that miss in 5 % of the cases, or in this look's share of that; p-values to match."""
+        found = interval(equation, solved, schema, n_records, confidence=1 - 0.05 * self.error_share)
+        if found is None or self.error_share == 1:
+            return found
+        return dataclasses.replace(found, p=np.minimum(1.0, found.p / self.error_share))
 
     def _verdict(self, solved: Solved) -> str | None:
         """A sentence where noise could have made all that is seen."""

@@ -8,6 +8,8 @@ weight a = min(1, 1/||g||). With models over g, whose scores are as they would b
     moments     t = sum (label - 1/2) u, M = sum u u' and sum a / 10   (softmax: label = e_y, 1/C in place of 1/2)
     responses   S(w) = sum (prediction - 1/2) u, without a look at the labels; the weighted gradient is S - t
 
+Where a person or a party is the unit, a unit's m records weigh 1/m each in every sum, which leaves all that follows as
+it is (`methods.cohort` has the proof): "one record" stands for one unit, and n for the number of units.
 Each is summed over all parties and opened with Gaussian noise. Weights depend on rows alone, so that a model that is
 right for all records is right for the weighted ones too. How far one record moves each sum, whatever B is:
 
@@ -19,8 +21,9 @@ right for all records is right for the weighted ones too. How far one record mov
 
 Rounding errors are part of each: a computed sum of n terms of norm at most 1 is within e n of the true one, e the
 relative error of a sum over chunks (`descent.statistic` has the same) and of the terms, which are rounded where z is
-multiplied by B; 2 e n is added. Where records are added or removed, n is not public and a bound that no party exceeds
-takes its place.
+multiplied by B, and where a term is multiplied by its weight; 2 e n is added. Where records are added or removed, n is
+not public and a bound that no party exceeds takes its place. So it does for the number of rows that e depends on, where
+records are not the unit.
 
 Exact Gaussian accounting. Given all that was opened before, each release is mu_k-Gaussian private, its noise being a
 sum of discrete Gaussians, one of each party (`privacy.noise.continuous` has the proof and its conditions). All together
@@ -174,7 +177,7 @@ class Plan:
 
     @property
     def _summing(self) -> float:
-        return CHUNK_ROWS + self.cohort.n_largest / CHUNK_ROWS + 16
+        return CHUNK_ROWS + self.cohort.most_rows / CHUNK_ROWS + 24
 
     def _errors(self, B: Floats) -> float:
         """Of a term and of the sum, in units of rounding."""
@@ -292,7 +295,8 @@ def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng) -> Seal
 def squares_sum(table: Table, plan: Plan) -> Floats:
     """A of a party's records."""
     A = np.zeros((plan.width, plan.width))
-    for Z, _ in _rows(table, plan):
+    for Z, _, weights in _rows(table, plan):
+        Z *= np.sqrt(weights)[:, None]
         A += Z.T @ Z
     return A
 
@@ -300,29 +304,30 @@ def squares_sum(table: Table, plan: Plan) -> Floats:
 def moments_sum(table: Table, plan: Plan, B: Floats) -> tuple[Floats, Floats, float]:
     """t, of shape (n_scores, k), M and the sum of weights of a party's records."""
     t, M, weight = np.zeros((plan.n_scores, plan.width)), np.zeros((plan.width, plan.width)), 0.0
-    for Z, y in _rows(table, plan):
+    for Z, y, own in _rows(table, plan):
         rows = shaped(Z, B)
         labels = (
             (y - 0.5)[:, None]
             if plan.cohort.n_classes == 2
             else np.eye(plan.cohort.n_classes)[y] - 1 / plan.cohort.n_classes
         )
-        t += labels.T @ rows.u
-        M += rows.u.T @ rows.u
-        weight += float(rows.weights.sum())
+        t += (labels * own[:, None]).T @ rows.u
+        weight += float(own @ rows.weights)
+        weighed = rows.u * np.sqrt(own)[:, None]
+        M += weighed.T @ weighed
     return t, M, weight
 
 
 def response_sum(table: Table, plan: Plan, B: Floats, model: Floats) -> Floats:
     """S(model) of a party's records, of shape (n_scores, k)."""
     total = np.zeros((plan.n_scores, plan.width))
-    for Z, _ in _rows(table, plan):
+    for Z, _, own in _rows(table, plan):
         rows = shaped(Z, B)
         scores = rows.g @ model.T
         above = (
             expit(scores) - 0.5 if plan.cohort.n_classes == 2 else softmax(scores, axis=1) - 1 / plan.cohort.n_classes
         )
-        total += above.T @ rows.u
+        total += (above * own[:, None]).T @ rows.u
     return total
 
 
@@ -347,9 +352,10 @@ def shaped(Z: Floats, B: Floats) -> Shaped:
     return Shaped(g, g * weights[:, None], weights)
 
 
-def _rows(table: Table, plan: Plan) -> Iterator[tuple[Floats, npt.NDArray[np.int64]]]:
-    """Rows with their constant, and labels, in chunks."""
-    for X, y in table.blocks():
+def _rows(table: Table, plan: Plan) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
+    """Rows with their constant, labels and weights, in chunks."""
+    for X, y, weights in plan.cohort.blocks(table):
         for start in range(0, len(X), CHUNK_ROWS):
-            rows = X[start : start + CHUNK_ROWS]
-            yield np.column_stack([rows, np.full(len(rows), plan.cohort.constant)]), y[start : start + CHUNK_ROWS]
+            chunk = slice(start, start + CHUNK_ROWS)
+            rows = X[chunk]
+            yield np.column_stack([rows, np.full(len(rows), plan.cohort.constant)]), y[chunk], weights[chunk]

@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
-from tacit.federation.guard import Seat
 from tacit.federation.message import question_digest
 from tacit.federation.reply import Encrypted, Kept, Sealed
+from tacit.federation.seat import Seat
 from tacit.federation.step import Step, step
 from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
 from tacit.models.loss import Labels, Sums

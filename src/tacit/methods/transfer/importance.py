@@ -55,7 +55,7 @@ def principal_directions(rows: Floats, most: int) -> Floats:
 def mean_along(blocks: Blocks, directions: Floats, n_records: int) -> Floats:
     """The mean of B x over the rows of the blocks."""
     total = np.zeros(len(directions))
-    for X, _ in blocks():
+    for X, *_ in blocks():
         for start in range(0, len(X), CHUNK_ROWS):
             total += (X[start : start + CHUNK_ROWS] @ directions.T).sum(axis=0)
     return total / n_records
@@ -150,7 +150,7 @@ class _Discrimination:
     """The rows as class 1 and the public rows as class 0, which weigh as much as the rows all together."""
 
     def __init__(self, blocks: Blocks, n_records: int, public: Floats, problem: Problem) -> None:
-        self.own = BlockRecords(lambda: ((X, np.ones(len(X), dtype=np.int64)) for X, _ in blocks()), problem)
+        self.own = BlockRecords(lambda: ((X, np.ones(len(X), dtype=np.int64)) for X, *_ in blocks()), problem)
         zeros: Labels = np.zeros(len(public), dtype=np.int64)
         self.public = BlockRecords(lambda: [(public, zeros)], problem)
         self.n_records = n_records

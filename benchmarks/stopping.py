@@ -1,0 +1,193 @@
+"""Does the interval at the look at which a study stops cover the truth in 95 of 100 studies?
+
+    python benchmarks/stopping.py [--studies 1000] [--cells noisy ...] [--rule shared plain] [--out docs]
+
+A study is simulated whole: records are drawn from a logistic model, parties of 500 records join one after another, each
+look is a run of private Newton with real guards and ledgers, and the study stops by its own rule (`fit_in_looks`).
+Records are drawn from seeds; the noise is not, so a repeated run differs. The rule "plain" leaves the intervals of each
+look at 95 %, in the manner of Chow and Robbins, for comparison. Figures are written to stopping.json in the output
+folder, cell by cell; what is there already is kept and not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from tacit import Ledger, Study, Table
+from tacit.storage import write_whole
+from tacit.studies import looking
+from tacit.studies.looking import LooksResult, fit_in_looks
+from tacit.studies.looks import LookMethods, look_methods
+
+PARTY_RECORDS = 500
+TRUTH = {"(intercept)": -0.8, "age": 0.03, "treated": 0.7, "dose": -0.5}
+STUDY = """
+[study]
+name = "stopping"
+purpose = "How often do intervals hold at the look at which a study stops?"
+
+[target]
+name = "ill"
+classes = ["no", "yes"]
+
+[[feature]]
+name = "age"
+kind = "numeric"
+low = 20
+high = 90
+
+[[feature]]
+name = "treated"
+kind = "binary"
+
+[[feature]]
+name = "dose"
+kind = "numeric"
+low = -2
+high = 2
+
+[method]
+name = "private-newton"
+
+[privacy]
+epsilon = {epsilon}
+
+[federation]
+quorum = 2
+
+[stop]
+looks = {looks}
+coefficient = "{coefficient}"
+half_width = {half_width}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A study to simulate: what it asks, and with which width it is content."""
+
+    epsilon: float
+    looks: tuple[int, ...]
+    coefficient: str
+    half_width: float
+
+    @property
+    def study(self) -> Study:
+        """The study itself."""
+        looks = list(self.looks)
+        return Study.parse(
+            STUDY.format(epsilon=self.epsilon, looks=looks, coefficient=self.coefficient, half_width=self.half_width)
+        )
+
+
+# Widths are such that each look ends some of the studies.
+CELLS = {
+    "noisy": Cell(epsilon=1.0, looks=(1000, 2000, 4000), coefficient="treated", half_width=0.61),
+    "sampled": Cell(epsilon=8.0, looks=(1000, 2000, 4000), coefficient="treated", half_width=0.265),
+    "five looks": Cell(epsilon=3.0, looks=(500, 1000, 1500, 2000, 3000), coefficient="dose", half_width=0.4),
+}
+
+
+def tables_of(study: Study, n_records: int, seed: int) -> dict[str, Table]:
+    """Records of parties that join in this order."""
+    chance = np.random.default_rng(seed)
+    made = {}
+    for k in range(-(-n_records // PARTY_RECORDS)):
+        age = np.clip(chance.normal(55, 14, PARTY_RECORDS), 20, 90)
+        treated = chance.integers(0, 2, PARTY_RECORDS).astype(float)
+        dose = chance.uniform(-2, 2, PARTY_RECORDS)
+        odds = TRUTH["(intercept)"] + TRUTH["age"] * age + TRUTH["treated"] * treated + TRUTH["dose"] * dose - 1.0
+        y = (chance.uniform(size=PARTY_RECORDS) < 1 / (1 + np.exp(-odds))).astype(np.int64)
+        made[f"party {k}"] = Table.from_arrays(np.column_stack([age, treated, dose]), y, study.schema)
+    return made
+
+
+def plain_methods(study: Study) -> LookMethods:
+    """The methods of the looks with intervals that are left at 95 %."""
+    methods = look_methods(study)
+    for method in methods.methods:
+        method.error_share = 1.0
+    return methods
+
+
+def covered(result: LooksResult) -> dict[str, bool | None]:
+    """Whether each coefficient's interval holds the truth; None where it is not identified."""
+    truth = TRUTH | {"(intercept)": TRUTH["(intercept)"] - 1.0}
+    return {
+        row.label: None if row.low is None or row.high is None else row.low <= truth[row.label] <= row.high
+        for row in result.model.facts_.coefficients
+    }
+
+
+def measure(cell: Cell, n_studies: int, rule: str) -> dict[str, object]:
+    """So many studies: where they stopped, and how often each coefficient's interval held."""
+    study = cell.study
+    looking.look_methods = look_methods if rule == "shared" else plain_methods  # type: ignore[attr-defined]
+    stopped: Counter[int] = Counter()
+    held: dict[str, list[bool | None]] = {name: [] for name in TRUTH}
+    began, n_right = time.process_time(), 0
+    for seed in range(n_studies):
+        ledger = Ledger()
+        result = fit_in_looks(study, tables_of(study, cell.looks[-1], seed), ledger=ledger)
+        stopped[len(result.outcomes)] += 1
+        n_right += ledgers_agree(result, ledger)
+        for name, holds in covered(result).items():
+            held[name].append(holds)
+        ledger.close()
+    known = {name: [holds for holds in each if holds is not None] for name, each in held.items()}
+    return {
+        "epsilon": cell.epsilon,
+        "looks": list(cell.looks),
+        "goal": [cell.coefficient, cell.half_width],
+        "rule": rule,
+        "studies": n_studies,
+        "stopped_at": {str(look): stopped[look] for look in sorted(stopped)},
+        "covered": {name: round(float(np.mean(each)), 4) if each else None for name, each in known.items()},
+        "missed": {name: int(sum(not holds for holds in each)) for name, each in known.items()},
+        "not_identified": {name: len(held[name]) - len(known[name]) for name in held},
+        "ledgers_equal_looks": n_right,
+        "cpu_seconds_a_study": round((time.process_time() - began) / n_studies, 3),
+    }
+
+
+def ledgers_agree(result: LooksResult, ledger: Ledger) -> bool:
+    """Whether each party's ledger has one run for every look that it was in."""
+    names = {name for outcome in result.outcomes for name in outcome.sizes}
+    return all(
+        ledger.database.execute("SELECT COUNT(*) FROM run WHERE party = ?", (name,)).fetchone()[0]
+        == sum(name in outcome.sizes for outcome in result.outcomes)
+        for name in names
+    )
+
+
+def main() -> None:
+    """Measure the cells that are asked for and not known yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--studies", type=int, default=1000)
+    parser.add_argument("--cells", nargs="+", default=list(CELLS), choices=list(CELLS))
+    parser.add_argument("--rule", nargs="+", default=["shared"], choices=["shared", "plain"])
+    parser.add_argument("--out", type=Path, default=Path("docs"))
+    wish = parser.parse_args()
+    path = wish.out / "stopping.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    for name in wish.cells:
+        for rule in wish.rule:
+            key = f"{name}, {rule}"
+            if key in found:
+                continue
+            with threadpool_limits(1):
+                found[key] = measure(CELLS[name], wish.studies, rule)
+            print(key, json.dumps(found[key]), flush=True)
+            write_whole(path, json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

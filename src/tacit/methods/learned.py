@@ -1,0 +1,52 @@
+"""What a method brings home from the parties, and what a reader of its report should know besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.unit import Unit
+from tacit.models.inference import Inference
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """What a method brings home from the parties, in encoded units.
+
+    Attributes:
+        coef: of shape (1, d) for two classes, (C, d) for more; None if the model is not linear.
+        intercept: of shape (1,) or (C,); None if the model is not linear.
+        inference: estimates with their own standard errors and intervals, in original units, and the likelihood; a
+            row whose standard error is infinite is not identified. `coef` may be another estimate, for prediction.
+        notices: what a reader of the report should know.
+        verdict: one sentence on what the model is worth, where the method can tell; every text begins with it.
+    """
+
+    coef: Floats | None
+    intercept: Floats | None
+    inference: Inference | None = None
+    notices: tuple[str, ...] = ()
+    verdict: str | None = None
+
+
+def weighing_notices(unit: Unit, *, has_intervals: bool) -> tuple[str, ...]:
+    """What follows for a reader where a unit's records weigh 1 together.
+
+    Intervals count the sampling error of one record a unit. Let s_i be the scores of a unit's m records at the true
+    parameter, which have the mean 0. Var(sum s_i / m) <= sum Var(s_i) / m in the order of matrices, by Jensen's
+    inequality and whatever they have to do with each other. The right side is what is counted.
+    """
+    if unit == "record":
+        return ()
+    told = f"The {unit} is the unit: of m records of one {unit} each weighs 1/m, and estimates are those of that fit."
+    if not has_intervals:
+        return (told,)
+    many = "persons" if unit == "person" else "parties"
+    return (
+        f"{told} Intervals take {many} for the sample, one from another independent. Records of one {unit} may depend "
+        f"on each other; where they do not, intervals are wider than they need be",
+    )

@@ -1,0 +1,146 @@
+"""A study's looks in one process: when it stops, and who pays for what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit.data.table import Table
+from tacit.errors import NotAgreed, SettingError, StudyError
+from tacit.federation.agreement import Agreement
+from tacit.federation.federation import Federation
+from tacit.privacy.gaussian import gaussian_epsilon
+from tacit.privacy.ledger import Ledger
+from tacit.rand import Rng
+from tacit.studies.looking import fit_in_looks
+from tacit.studies.looks import look_methods, looks_agreed, planned_looks
+from tacit.studies.study import Study
+
+from .test_stop import PLAIN
+
+EPSILON = 20.0
+
+
+def tables_of(study: Study, n_parties: int, n_records: int = 300) -> dict[str, Table]:
+    chance = np.random.default_rng(5)
+    made = {}
+    for k in range(n_parties):
+        X = np.column_stack([chance.uniform(20, 90, n_records), chance.integers(0, 2, n_records)])
+        y = (chance.uniform(size=n_records) < 1 / (1 + np.exp(2.0 - X @ [-0.04, 1.5]))).astype(np.int64)
+        made[f"party {k}"] = Table.from_arrays(X, y, study.schema)
+    return made
+
+
+def study_of(goal: str = 'coefficient = "treated"\nhalf_width = 0.01') -> Study:
+    text = PLAIN.replace("epsilon = 1.0", f"epsilon = {EPSILON}")
+    return Study.parse(text + f"[stop]\nlooks = [500, 900, 1400]\n{goal}\n")
+
+
+def test_each_party_pays_for_the_looks_that_it_was_in() -> None:
+    study, ledger = study_of(), Ledger()
+    result = fit_in_looks(study, tables_of(study, 6), ledger=ledger, rng=Rng.seeded(1))
+    assert [list(outcome.sizes.values()) for outcome in result.outcomes] == [[300] * 2, [300] * 3, [300] * 5]
+    looks, methods = planned_looks(study), look_methods(study).methods
+    for name, n_looks in {"party 0": 3, "party 1": 3, "party 2": 2, "party 3": 1, "party 4": 1, "party 5": 0}.items():
+        runs = ledger.database.execute("SELECT COUNT(*) FROM run WHERE party = ?", (name,)).fetchone()[0]
+        assert runs == n_looks
+        mu = np.sqrt(sum(method.promise.mu**2 for method in methods[3 - n_looks :])) if n_looks else 0.0
+        expected = gaussian_epsilon(looks[0].delta, float(mu)) if n_looks else 0.0
+        assert ledger.epsilon(name, delta=looks[0].delta, study="trial") == pytest.approx(expected, rel=2e-3)
+    told = {party.name: party.epsilon for party in result.model.facts_.parties}
+    assert told["party 0"] == pytest.approx(EPSILON, rel=2e-3)
+    assert told["party 4"] == pytest.approx(looks[2].epsilon, rel=2e-3)
+    assert result.model.guarantee_.epsilon == pytest.approx(EPSILON, rel=2e-3)
+    assert result.why.startswith("It stopped at look 3 of 3, which is the last.")
+
+
+def test_it_stops_at_the_first_look_that_suffices() -> None:
+    study = study_of('coefficient = "treated"\nhalf_width = 3.0')
+    ledger = Ledger()
+    result = fit_in_looks(study, tables_of(study, 6), ledger=ledger, rng=Rng.seeded(1))
+    assert [outcome.look.number for outcome in result.outcomes] == [1]
+    assert result.outcomes[0].reached[0].is_enough
+    assert ledger.epsilon("party 0", delta=1e-6, study="trial") < EPSILON
+    assert any("what was wanted is known (treated to" in notice for notice in result.model.facts_.notices)
+    assert any(
+        "Up to 3 looks were planned. Each interval has confidence 98.33%" in n for n in result.model.facts_.notices
+    )
+
+
+def test_intervals_of_a_look_are_wider_than_those_of_a_run_with_the_same_noise() -> None:
+    study = study_of()
+    tables = tables_of(study, 2)
+    look = look_methods(study).methods[0]
+    alone = type(look)(**look.get_params())
+    found = [model.fit(Federation.from_tables(tables, rng=Rng.seeded(3))).facts_ for model in (look, alone)]
+    for wide, narrow in zip(*(facts.coefficients for facts in found), strict=True):
+        assert wide.estimate == narrow.estimate
+        assert (wide.half_width or 0) > 1.1 * (narrow.half_width or 0)
+        assert wide.p is not None
+        assert narrow.p is not None
+        assert (wide.p < 0.05) == (wide.low is not None and wide.high is not None and not wide.low <= 0 <= wide.high)
+
+
+def test_too_few_records_for_a_look_that_is_due_are_refused() -> None:
+    study = study_of()
+    with pytest.raises(
+        SettingError, match=r"look 3 of 3 has 1,400 records or more of 2 parties, and 4 tables have 1,2"
+    ):
+        fit_in_looks(study, tables_of(study, 4), rng=Rng.seeded(1))
+    with pytest.raises(StudyError, match="plans no looks"):
+        fit_in_looks(Study.parse(PLAIN), tables_of(study, 2))
+
+
+@pytest.mark.parametrize(
+    ("look", "n_parties", "words"),
+    [
+        (0, 3, "plans 3 looks, and the run is of look 0"),
+        (4, 6, "plans 3 looks, and the run is of look 4"),
+        (2, 2, "look 2 of the study has 900 records or more, and the run has 600"),
+    ],
+)
+def test_a_guard_refuses_looks_beyond_the_plan(look: int, n_parties: int, words: str) -> None:
+    study = study_of()
+    parties = Federation.from_tables(tables_of(study, n_parties), rng=Rng.seeded(1))
+    parties.look, parties.looks = look, looks_agreed(study)
+    with pytest.raises(NotAgreed, match=words):
+        look_methods(study).methods[0].fit(parties)
+
+
+def test_a_guard_counts_the_runs_of_each_look_and_gives_all_back_to_an_owner_who_leaves() -> None:
+    study = study_of()
+    parties = Federation.from_tables(tables_of(study, 3), rng=Rng.seeded(1))
+    guard, methods = parties.guard("party 0"), look_methods(study)
+    agreement = Agreement(study="trial", method=methods, digest="d" * 64, runs=1, looks=looks_agreed(study))
+
+    def begin(run: str, look: int) -> None:
+        parties.look = look
+        guard.begin(run, agreement, parties.group(methods))
+
+    begin("a", 1)
+    with pytest.raises(NotAgreed, match="agreed to 1 runs of look 1 of study 'trial', and as many have begun"):
+        begin("b", 1)
+    begin("c", 2)
+    cost = guard.ledger.epsilon(guard.account, delta=1e-6)
+    guard.ledger.abandon_all(guard.account, "d" * 64)
+    assert guard.ledger.epsilon(guard.account, delta=1e-6) == 0 < cost
+
+
+def test_a_look_is_never_followed_by_an_earlier_one() -> None:
+    study = study_of()
+    parties = Federation.from_tables(tables_of(study, 3), rng=Rng.seeded(1))
+    guard, methods = parties.guard("party 0"), look_methods(study)
+    agreement = Agreement(study="trial", method=methods, digest="d" * 64, runs=2, looks=looks_agreed(study))
+    parties.look = 2
+    guard.begin("a", agreement, parties.group(methods))
+    parties.look = 1
+    with pytest.raises(NotAgreed, match="look 1 of study 'trial' comes before one that this party was in already"):
+        guard.begin("b", agreement, parties.group(methods))
+
+
+def test_an_agreement_without_looks_refuses_one() -> None:
+    study = study_of()
+    parties = Federation.from_tables(tables_of(study, 3), rng=Rng.seeded(1))
+    parties.look = 1
+    with pytest.raises(NotAgreed, match="plans no looks, and the run is of look 1"):
+        look_methods(study).methods[0].fit(parties)
