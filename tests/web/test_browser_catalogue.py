@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.web.browser import Browser
 from tests.web.conftest import PASSWORD, STUDY, LiveDesk
 from tests.web.test_catalogue import WAY
@@ -12,6 +14,8 @@ NAMES = {
     "Sepsis, early signs": "published",
     "Length of stay after hip surgery": "in review",
 }
+
+pytestmark = pytest.mark.slow
 
 
 def fill(desk: LiveDesk) -> str:

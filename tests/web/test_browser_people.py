@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fastapi import APIRouter
 from starlette.requests import Request
 
@@ -10,6 +11,8 @@ from tacit.web.site import Site, SiteSettings, make_app, own_hosts, site_of
 from tacit.web.store import open_store
 from tests.web.browser import Browser, live
 from tests.web.conftest import PASSWORD, LiveDesk
+
+pytestmark = pytest.mark.slow
 
 
 def test_an_administrator_lets_somebody_in(browser: Browser, live_desk: LiveDesk) -> None:
