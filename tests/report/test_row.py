@@ -18,7 +18,6 @@ import pytest
 from matplotlib.axes import Axes
 
 import tacit
-from tacit.cli.result import result_of
 from tacit.data.feature import Numeric, Target
 from tacit.data.schema import Schema
 from tacit.errors import DataError, SettingError
@@ -32,6 +31,7 @@ from tacit.report.number import number, p_value
 from tacit.report.plots import forest_plot
 from tacit.report.row import CoefficientRow, row_from_dict
 from tacit.report.text import banner_lines
+from tacit.studies.result import result_of
 
 NUMBERS = ("estimate", "std_err", "z", "p", "low", "high", "odds_ratio", "odds_low", "odds_high")
 

@@ -119,10 +119,12 @@ def _light_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_module, "_NOBODY", light.hash("nobody"))
 
 
-def make_desk(*, is_public: bool = False, tls: bool = False, port: int = 8020, hosts: tuple[str, ...] = ()) -> Desk:
+def make_desk(
+    *, is_public: bool = False, tls: bool = False, port: int = 8020, hosts: tuple[str, ...] = (), **tools: object
+) -> Desk:
     studies = StudyStore(None)
     settings = SiteSettings(name="Tacit coordinator", hosts=own_hosts(port) | {*hosts}, tls=tls)
-    site, app = make_coordinator_site(settings, open_store(None), studies, is_public=is_public)
+    site, app = make_coordinator_site(settings, open_store(None), studies, is_public=is_public, **tools)  # type: ignore[arg-type]
     site.on_failure = _raise
     return Desk(site, studies, app)
 

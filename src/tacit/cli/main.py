@@ -47,6 +47,14 @@ COMMANDS = {
     "reproduce": LazyCommand(
         "local.reproduce", "reproduce", "Make a document's table or figure again, beside our own calibration."
     ),
+    "practice": LazyCommand(
+        "network.practice",
+        "practice",
+        "Start a whole federation on this machine to learn on: server, center, three hospitals with data, a study.",
+    ),
+    "export": LazyCommand(
+        "local.export", "export", "Write a model for other programs: ONNX, or its coefficients as CSV."
+    ),
     "run": LazyCommand("network.run", "run", "Run a study between the members of a federation."),
     "doctor": LazyCommand(
         "network.doctor",
@@ -58,6 +66,7 @@ COMMANDS = {
     "coordinator": LazyCommand("network.coordinator", "app", "Run a federation: server, members, studies."),
     "party": LazyCommand("network.party", "app", "Take part in a federation with your own data."),
     "center": LazyCommand("network.center", "app", "Run one node of the center."),
+    "approver": LazyCommand("network.approver", "app", "Approve studies: sign with a key of your own."),
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tacit.data.label import near
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
+from tacit.federation.member.approval import plain_fingerprint
 from tacit.federation.reply import Encrypted, Kept, Relayed, Reply, Sealed
 from tacit.privacy.event import Event, why_not_private
 from tacit.privacy.ledger import Budget
@@ -35,6 +36,7 @@ class Policy:
         not_private: the methods whose releases it accepts although no epsilon bounds them: baselines that disclose
             statistics, exact openings, the papers' own calibrations, epsilon = infinity; and those whose epsilon holds
             only if the coordinator is honest (`curator-averaging`).
+        approvers: the fingerprints of those of whom one must have signed a study; None asks for no signature.
     """
 
     methods: Collection[str] | None = None
@@ -43,6 +45,7 @@ class Policy:
     min_records_exact: int = 20
     budget: Budget = field(default_factory=Budget)
     not_private: Collection[str] = ()
+    approvers: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("min_records", "min_records_exact"):
@@ -53,6 +56,8 @@ class Policy:
                 raise SettingError(f"{name} = {listed!r} must be a list of method names")
             if listed is not None:
                 _check_spelling(name, listed)
+        for mark in self.approvers or ():
+            plain_fingerprint(mark)
 
     @classmethod
     def disclosing_everything(cls) -> Policy:

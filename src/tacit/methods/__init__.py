@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tacit.methods.ensemble.method import Ensemble
     from tacit.methods.functional.method import FunctionalMechanism
     from tacit.methods.method import Method
+    from tacit.methods.model_file import ModelFile
     from tacit.methods.newton.method import PrivateNewton
     from tacit.methods.objective.method import ObjectivePerturbation
     from tacit.methods.privlogit.method import PrivLogit
@@ -110,7 +111,11 @@ def load(path: str | Path) -> Method:
     """The fitted model that `model.save(path)` wrote."""
     from tacit.methods.model_file import ModelFile  # with NumPy, which a list of the methods' names does without
 
-    file = ModelFile.read(path)
+    return restored(ModelFile.read(path), str(path))
+
+
+def restored(file: ModelFile, path: str) -> Method:
+    """The fitted model that a file holds; `path` is what errors call it."""
     model = make(file.method, file.facts.settings)
     try:
         return model.take_file(file)

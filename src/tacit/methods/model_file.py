@@ -74,9 +74,16 @@ class ModelFile:
     def read(cls, path: str | Path) -> ModelFile:
         """The file that `write` wrote."""
         try:
-            document = json.loads(Path(path).read_text(encoding="utf-8"))
+            text = Path(path).read_bytes()
         except OSError as error:
             raise DataError(f"{path} cannot be read: {error.strerror}") from error
+        return cls.parse(text, str(path))
+
+    @classmethod
+    def parse(cls, text: bytes, path: str) -> ModelFile:
+        """The content of such a file; `path` is what errors call it."""
+        try:
+            document = json.loads(text.decode("utf-8"))
         except ValueError as error:
             raise DataError(f"{path} is not a model file: it is not JSON") from error
         if not isinstance(document, dict) or document.get("format") != FORMAT:

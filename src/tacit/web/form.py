@@ -99,8 +99,10 @@ async def read_form(request: Request) -> dict[str, str]:
     form: FormData = await request.form(max_files=10, max_fields=1000)
     for name, value in form.multi_items():
         if isinstance(value, UploadFile):
+            content = await value.read()
+            await value.close()
             try:
-                texts[name] = (await value.read()).decode("utf-8-sig")
+                texts[name] = content.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise UserError(f"the file {value.filename!r} is not UTF-8 text; save it as UTF-8") from None
         else:

@@ -25,6 +25,7 @@ SAID = {
     "delta": ("1e-7", 1e-7),
     "relation": ('"add-remove"', "add-remove"),
     "not_private": ('["pooled"]', ("pooled",)),
+    "approvers": (f'["{"1f0c " * 8}"]', ("1f0c " * 8,)),
 }
 SETTINGS = {field.name for field in (*fields(Policy), *fields(Budget))} - {"budget"}
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.console import err, folder, number, out
-from tacit.cli.result import result_of
 
 if TYPE_CHECKING:
     from tacit.data.schema import Schema
@@ -52,6 +51,7 @@ def demo(
 
     from tacit.report.comparison import ComparisonEntry, ComparisonReport
     from tacit.storage import write_json
+    from tacit.studies.result import result_of
 
     methods = methods_to_compare(epsilon or EPSILONS)
     for model in methods.values():

@@ -131,25 +131,13 @@ def needed_words(needed: RecordsNeeded) -> str:
 
 def write_outlook(outlook: Outlook, directory: Path, term: str | None = None) -> None:
     """The numbers as JSON, and accuracy, AUC and interval widths against epsilon as pictures."""
-    from tacit.report.curve import WIDENING, curve_plot
     from tacit.report.plain import plain
     from tacit.storage import write_json, write_whole
+    from tacit.studies.forecast_picture import outlook_pictures
 
     write_json(directory / "forecast.json", plain(outlook))
-    method = outlook.forecasts[0].method
-    marks = {"exact fit": outlook.exact_accuracy, "commonest class": outlook.majority_rate}
-    pictures = [("forecast", "expected accuracy", {method: outlook.curve()}, marks)]
-    if outlook.exact.auc is not None:
-        marks = {"exact fit": outlook.exact.auc.mean, "guessing": 0.5}
-        pictures.append(("auc", "expected AUC", {method: outlook.curve("auc")}, marks))
-    widths = {"the median coefficient": outlook.curve("widening")}
-    if term is not None:
-        widths[term] = outlook.width_curve(term)
-    pictures.append(("widths", WIDENING, widths, {"exact fit": 1.0}))
-    for name, quantity, curves, lines in pictures:
-        drawn = {label: points for label, points in curves.items() if points}
-        if drawn:
-            write_whole(directory / f"{name}.svg", curve_plot(drawn, quantity=quantity, lines=lines, figure_id=name))
+    for name, picture in outlook_pictures(outlook, term).items():
+        write_whole(directory / f"{name}.svg", picture)
 
 
 def _epsilon(found: Forecast) -> str:

@@ -112,7 +112,9 @@ async def _serve_with_site(coordinator: CoordinatorFolder, site: CoordinatorSite
     from tacit.web.serving import together
 
     stop = stop_on_signals()
-    await together(stop, CoordinatorDaemon(coordinator, journal).serve(stop), site.serve(stop))
+    daemon = CoordinatorDaemon(coordinator, journal)
+    daemon.on_consent = site.operations.consented
+    await together(stop, daemon.serve(stop), site.serve(stop))
 
 
 @app.command("invite")
@@ -200,13 +202,21 @@ def members(folder: Folder = FOLDER) -> None:
 
 @app.command("announce")
 def announce(
-    study: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="The study file.")], folder: Folder = FOLDER
+    study: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="The study file.")],
+    folder: Folder = FOLDER,
+    approval: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="What `tacit approver sign` wrote; may be repeated.")
+    ] = None,
 ) -> None:
     """Show a study to every party, so that they can opt in; `tacit run` does this too.
+
+    Approvals are kept, and go with the study from then on. A party verifies them itself.
 
     Examples:
 
       tacit coordinator announce study.toml
+
+      tacit coordinator announce study.toml --approval heart.approval
     """
     # The methods are imported for this command alone: the daemon starts without them.
     from tacit.daemon.coordinator.study_run import offer_of
@@ -217,10 +227,27 @@ def announce(
 
     asked = Study.read(study, known_methods=METHODS)
     coordinator = CoordinatorFolder(folder)
+    for path in approval or ():
+        keep_approval(coordinator, path, asked.digest())
+    approvals = coordinator.announced.approvals(asked.digest())
     with working("announcing"), BlockingConnection(coordinator) as connection:
-        connection.announce(offer_of(asked))
+        connection.announce(offer_of(asked, approvals))
     coordinator.close()
     out.print(f"announced {asked.name}, digest {asked.digest()}", markup=False, soft_wrap=True)
+
+
+def keep_approval(coordinator: CoordinatorFolder, path: Path, digest: str) -> None:
+    """Keep the approval in a file, if it is of the study with this digest."""
+    from tacit.errors import SettingError
+    from tacit.federation.member.approval import Approval
+
+    try:
+        approval = Approval.parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} cannot be read ({type(error).__name__}); check the path") from error
+    if approval.study != digest:
+        raise SettingError(f"{path} approves the study {approval.study[:12]}, and this one is {digest[:12]}")
+    coordinator.announced.approve(approval)
 
 
 @app.command("renew")

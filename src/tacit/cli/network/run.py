@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tacit.cli.console import err, folder
 from tacit.cli.result import show_result
-from tacit.visible import shown
-
-if TYPE_CHECKING:
-    from tacit.daemon.coordinator.run_record import Run
-    from tacit.studies.looking import LookOutcome
+from tacit.daemon.coordinator.run_event import EventWatcher, RunEvent
 
 
 def run(
@@ -53,7 +49,7 @@ def run(
     from tacit.studies.study import Study
 
     asked = Study.read(study, known_methods=METHODS)
-    test_table = None if test is None else Table.from_file(test, asked.schema)
+    test_table = None if test is None else Table.from_file(test, asked.schema, ignore=asked.aside)
     own = CoordinatorFolder(coordinator)
     target = None if out_dir is None else folder(out_dir)
     with Progress(asked.name, target) as progress:
@@ -72,15 +68,15 @@ def run(
     show_result(model, target, as_json=json_output, extra=extra)
 
 
-class Progress:
+class Progress(EventWatcher):
     """A run's progress: a live table on a terminal, plain lines elsewhere, and a log beside the results."""
 
     def __init__(self, study: str, target: Path | None) -> None:
         from rich.live import Live
 
+        super().__init__(self._take)
         self._study = study
         self._states: dict[str, str] = {}
-        self._rounds = 0
         self._title = study
         self._live = Live(console=err, transient=True, refresh_per_second=4) if err.is_terminal else None
         self._log = None if target is None else (target / "log.jsonl").open("a", encoding="utf-8")
@@ -97,48 +93,30 @@ class Progress:
         if self._log is not None:
             self._log.close()
 
-    def began(self, run: Run, *, resumed: bool) -> None:
-        """The run has a name."""
-        self._title = f"{self._study}, run {run.id}{', resumed' if resumed else ''}"
-        self._tell(f"{'resuming' if resumed else 'beginning'} run {run.id} of {self._study}")
-        self._write("resumed" if resumed else "began", run=run.id, attempt=run.attempt, study=run.study)
-
-    def party(self, name: str, state: str) -> None:
-        """A party's state has changed, or it has answered. What a party says is shown with nothing hidden in it."""
-        from tacit.federation.nats.kind import ANSWER, HELLO, NODE, PING
-
-        if state in (HELLO, NODE, PING):
-            return
-        state = shown(state)
-        if state == ANSWER:
-            state = f"answered round {self._rounds}"
-        elif self._states.get(name) != state:
-            self._tell(f"{name}: {state}")
-        self._write("party", name=name, state=state)
-        self._states[name] = state
-        self._show()
-
-    def round(self, number: int, step: str) -> None:
-        """A round begins."""
-        self._rounds = number
-        self._title = f"{self._study}: round {number}, {step}"
-        self._write("round", number=number, step=step)
-        self._show()
-
-    def lost(self, left: dict[str, str]) -> None:
-        """Parties are gone; the run begins again without them."""
-        for name, why in left.items():
-            self._states.pop(name, None)
-            self._tell(f"{name} is left out ({shown(why)}); beginning again with the rest")
-            self._write("left", name=name, why=why)
-
-    def looked(self, outcome: LookOutcome) -> None:
-        """A look of the study is over."""
-        widths = {one.coefficient: one.half_width for one in outcome.reached}
-        told = "; ".join(f"{name} {'not identified' if w is None else f'to {w:.3g}'}" for name, w in widths.items())
-        why = outcome.why or f"{told or 'it has no goal'}; the study goes on"
-        self._tell(f"{outcome.look.words} with {outcome.n_records:,} records: {why}")
-        self._write("look", number=outcome.look.number, records=outcome.n_records, why=outcome.why or None)
+    def _take(self, event: RunEvent) -> None:
+        match event.kind:
+            case "began" | "resumed":
+                doing = "resuming" if event.kind == "resumed" else "beginning"
+                self._title = f"{self._study}, run {event.words}{', resumed' if event.kind == 'resumed' else ''}"
+                self._tell(f"{doing} run {event.words} of {self._study}")
+                self._write(event.kind, run=event.words, attempt=event.attempt)
+            case "round":
+                self._title = f"{self._study}: round {event.round}, {event.words}"
+                self._write("round", number=event.round, step=event.words)
+            case "answered" | "party":
+                if event.kind == "party" and self._states.get(event.party) != event.words:
+                    self._tell(f"{event.party}: {event.words}")
+                self._states[event.party] = event.words
+                self._write("party", name=event.party, state=event.words)
+            case "left":
+                self._states.pop(event.party, None)
+                self._tell(f"{event.party} is left out ({event.words}); beginning again with the rest")
+                self._write("left", name=event.party, why=event.words)
+            case "look":
+                self._tell(event.words)
+                self._write("look", words=event.words)
+        if event.kind in ("round", "answered", "party"):
+            self._show()
 
     def _tell(self, line: str) -> None:
         if self._live is None:

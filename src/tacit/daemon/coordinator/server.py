@@ -43,6 +43,9 @@ class CoordinatorDaemon:
         self._watch, self._pace = Watch(), Pace()
         self._shut_out: frozenset[str] = frozenset()
         self._told = 0  # the number of the last list of members that was told
+        self.on_consent: Callable[[str, str, str], None] = lambda member, study, state: (
+            None
+        )  # told of opting in and out
         self._owed: dict[str, asyncio.Task[None]] = {}  # members that are to be told what they missed
         self._log = _Tail(coordinator.path / LOG)
 
@@ -203,6 +206,7 @@ class CoordinatorDaemon:
                         match change:
                             case {"study": str(study), "state": "in" | "out" as state}:
                                 self._journal.note(f"opted-{state}", member=name, study=study)
+                                self.on_consent(name, study, str(state))
         except WireError as error:
             self._journal.note("not-believed", member=name, why=str(error))
 

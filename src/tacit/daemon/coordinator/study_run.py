@@ -23,6 +23,7 @@ from typing import Protocol, runtime_checkable
 from tacit.daemon.coordinator.run_record import FILE, FINISHED, RUNNING, STOPPED, LookRecord, Run, Runs
 from tacit.errors import AddendRefused, QuorumLost, Refused, TacitError
 from tacit.federation.federation import Federation
+from tacit.federation.member.approval import Approval
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.blocking import BlockingConnection
 from tacit.federation.nats.engine import NatsEngine, Wanted, wanted_of
@@ -88,8 +89,11 @@ class Finished:
     outcomes: tuple[LookOutcome, ...] = ()
 
 
-def offer_of(study: Study, ended: str = "") -> Offer:
-    """The study as it is announced; a `StudyError` if it plans looks that cannot be kept."""
+def offer_of(study: Study, approvals: Sequence[Approval] = ()) -> Offer:
+    """The study as it is announced, with those who signed that it is good.
+
+    Raises a `StudyError` if it plans looks that cannot be kept.
+    """
     if study.stop is not None:
         look_methods(study)
     return Offer(
@@ -101,7 +105,7 @@ def offer_of(study: Study, ended: str = "") -> Offer:
         deadline_seconds=study.federation.deadline_seconds,
         parties=study.federation.parties,
         dropouts=study.federation.dropouts,
-        ended=ended,
+        approvals=tuple(approvals),
     )
 
 
@@ -112,7 +116,7 @@ class StudyRun:
         self._coordinator = coordinator
         self._study = study
         self._watcher = watcher
-        self._offer = offer_of(study)
+        self._offer = offer_of(study, coordinator.announced.approvals(study.digest()))
         self._runs = Runs(coordinator.path / FILE)
         self._record = LookRecord(coordinator.path / FILE, self._offer.digest)
 
@@ -154,7 +158,7 @@ class StudyRun:
                     name = f"{self._offer.digest} look {look.number}"
                     self._one_run(connection, _Task(method=method, name=name, look=look), wait, fresh)
             done = self._record.outcomes()
-            connection.announce(offer_of(self._study, done[-1].why))
+            connection.announce(replace(self._offer, ended=done[-1].why))
         run = self._runs.last(f"{self._offer.digest} look {len(done)}")
         return Finished(run=run, model=load(self._model_file(len(done))), outcomes=done)
 

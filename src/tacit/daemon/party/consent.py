@@ -1,13 +1,13 @@
 """What a party was asked to take part in, and what it said: studies and consents, in the party's own file.
 
-The daemon writes studies as they are announced; the owner says yes or no on the command line; both look here.
+The daemon writes studies as they are announced; the owner says yes or no (`decision`); both look here.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import SettingError, StudyError, WireError
 from tacit.federation.agreement import Planned
 from tacit.federation.look import late
+from tacit.federation.member.approval import MOST_APPROVALS, Approval, valid_approvals
 from tacit.federation.nats.offer import Offer
 from tacit.methods import METHODS, Method
 from tacit.privacy.filter import Charge
+from tacit.record import decode_record, encode_record
 from tacit.storage import open_database
 from tacit.studies.looks import look_methods
 from tacit.studies.run import method_of
@@ -42,13 +44,29 @@ CREATE TABLE IF NOT EXISTS consent (
     runs   INTEGER NOT NULL,
     time   REAL NOT NULL,
     told   INTEGER NOT NULL,
-    sum_group TEXT NOT NULL
+    sum_group TEXT NOT NULL,
+    until  REAL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS approval (
+    digest      TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    body        BLOB NOT NULL,
+    seen        REAL NOT NULL,
+    PRIMARY KEY (digest, fingerprint)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS replaced (
+    digest      TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    body        BLOB NOT NULL,
+    PRIMARY KEY (digest, fingerprint)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ended (
     digest TEXT PRIMARY KEY,
     why    TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+_VERSION = 2
+_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +80,9 @@ class OfferedStudy:
         sum_group: the names and public keys of those with whom the owner agreed to be added up.
         decided: when the owner said so; of a consent that was given again, when it was given first.
         ended: why the study is over, as the coordinator says; empty while it is open.
+        until: when the consent ends by itself, in seconds since 1970; None: it does not.
+        approvals: who signed that it is good; whether they count is the policy's to say.
+        replaced_by: approvals of studies that replace this one, by people whom the owner had accepted.
     """
 
     digest: str
@@ -72,6 +93,14 @@ class OfferedStudy:
     sum_group: Mapping[str, bytes] = field(default_factory=dict)
     decided: float = 0.0
     ended: str = ""
+    until: float | None = None
+    approvals: tuple[Approval, ...] = ()
+    replaced_by: tuple[Approval, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the time is over for which the owner said yes."""
+        return self.until is not None and time.time() >= self.until
 
     def read(self) -> Study:
         """The study itself."""
@@ -117,10 +146,14 @@ class Consents:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = open_database(path, _TABLES, use="for studies")
+        self._database = open_database(path, _TABLES, use="for studies", version=_VERSION, upgrades=_UPGRADES)
 
-    def add(self, offer: Offer) -> bool:
-        """Keep an announced study; True if it is new here."""
+    def add(self, offer: Offer, approvers: Collection[str] = ()) -> bool:
+        """Keep an announced study and who signed it; True if the study is new here.
+
+        What an approval replaces is remembered for good if it is by one of the `approvers`, and only then: nobody else
+        can fill the disk, or crowd out what they said.
+        """
         try:
             study = Study.parse(offer.text, source="an announced study", known_methods=METHODS)
         except StudyError as error:
@@ -128,9 +161,28 @@ class Consents:
         if study.digest() != offer.digest:
             raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
         if offer.ended:
-            row = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
-            self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", row)
-        return self.keep(study)
+            ended = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
+            self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", ended)
+        is_new = self.keep(study)
+        signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
+        for approval in signed:
+            self.keep_approval(approval)
+        for approval in valid_approvals(signed, approvers):
+            if approval.replaces:
+                row = (approval.replaces, approval.fingerprint, encode_record(approval))
+                self._database.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?, ?)", row)
+        return is_new
+
+    def keep_approval(self, approval: Approval) -> None:
+        """Keep who signed a study; of one study the newest few, so that announcing fills no disk."""
+        digest = approval.study
+        row = (digest, approval.fingerprint, encode_record(approval), time.time())
+        self._database.execute("INSERT OR REPLACE INTO approval VALUES (?, ?, ?, ?)", row)
+        self._database.execute(
+            "DELETE FROM approval WHERE digest = ? AND fingerprint NOT IN "
+            "(SELECT fingerprint FROM approval WHERE digest = ? ORDER BY seen DESC LIMIT ?)",
+            (digest, digest, MOST_APPROVALS),
+        )
 
     def keep(self, study: Study) -> bool:
         """Keep a study; True if it is new here."""
@@ -140,12 +192,18 @@ class Consents:
             "(SELECT digest FROM study WHERE digest NOT IN (SELECT digest FROM consent) ORDER BY seen DESC LIMIT ?)",
             (_MOST_UNANSWERED,),
         )
+        self._database.execute("DELETE FROM approval WHERE digest NOT IN (SELECT digest FROM study)")
         return self._database.execute("INSERT OR IGNORE INTO study VALUES (?, ?, ?, ?)", row).rowcount > 0
 
     def find(self, digest: str) -> OfferedStudy | None:
         """The study with this digest."""
         found = self._select("WHERE study.digest = ?", (digest,))
         return found[0] if found else None
+
+    def seen_since(self, moment: float) -> list[tuple[str, float]]:
+        """The names of studies that were first seen after a moment, and when, oldest first."""
+        rows = self._database.execute("SELECT name, seen FROM study WHERE seen > ? ORDER BY seen", (moment,))
+        return [(str(name), float(seen)) for name, seen in rows]
 
     def all(self) -> list[OfferedStudy]:
         """Every study, the newest first."""
@@ -171,16 +229,31 @@ class Consents:
         return found[0]
 
     def decide(
-        self, digest: str, state: str, runs: int = DEFAULT_RUNS, sum_group: Mapping[str, bytes] | None = None
+        self,
+        digest: str,
+        state: str,
+        runs: int = DEFAULT_RUNS,
+        sum_group: Mapping[str, bytes] | None = None,
+        until: float | None = None,
     ) -> None:
-        """Write down what the owner said, and with whom it agreed to be added up."""
+        """Write down what the owner said, with whom it agreed to be added up, and for how long."""
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
         found = self.find(digest)
         since = found.decided if found is not None and found.state == state == "in" else time.time()
-        row = (digest, state, runs, since, keys)
-        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?)", row)
+        row = (digest, state, runs, since, keys, until)
+        self._database.execute(
+            "INSERT OR REPLACE INTO consent (digest, state, runs, time, told, sum_group, until) "
+            "VALUES (?, ?, ?, ?, 0, ?, ?)",
+            row,
+        )
+
+    def end_overdue(self) -> None:
+        """Take back every consent whose time is over; `changes` then tells of it."""
+        self._database.execute(
+            "UPDATE consent SET state = 'out', told = 0 WHERE state = 'in' AND until <= ?", (time.time(),)
+        )
 
     def changes(self) -> Sequence[Change]:
         """Consents that the coordinator was not told of yet; telling is this call's business."""
@@ -196,18 +269,31 @@ class Consents:
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
             "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
-            "COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
+            "COALESCE(consent.time, 0.0), COALESCE(why, ''), until FROM study "
             "LEFT JOIN consent ON consent.digest = study.digest "
             f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
         )
         return [
             OfferedStudy(
-                digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(sum_group), decided=decided,
+                digest=d,
+                text=text,
+                seen=seen,
+                state=state,
+                runs=runs,
+                sum_group=_keys(keys),
+                decided=decided,
                 ended=why,
+                until=until,
+                approvals=self._approvals("approval", d),
+                replaced_by=self._approvals("replaced", d),
             )
-            for d, text, seen, state, runs, sum_group, decided, why in rows
-        ]  # fmt: skip
+            for d, text, seen, state, runs, keys, decided, why, until in rows
+        ]
+
+    def _approvals(self, table: str, digest: str) -> tuple[Approval, ...]:
+        rows = self._database.execute(f"SELECT body FROM {table} WHERE digest = ? ORDER BY fingerprint", (digest,))
+        return tuple(decode_record(Approval, bytes(body)) for (body,) in rows)
 
 
 def _keys(sum_group: str) -> dict[str, bytes]:

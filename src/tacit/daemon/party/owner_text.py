@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from tacit.daemon import DEFAULT_RUNS
+from tacit.daemon.party.approval_check import approval_lines, why_not_approved, why_replaced
 from tacit.daemon.party.consent import OfferedStudy
 from tacit.errors import TacitError
 from tacit.federation.member.folder import MemberFolder
@@ -34,6 +36,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Purpose": study.purpose,
         "Predicts": f"{schema.target.name} ({', '.join(schema.target.classes)})",
         "Columns": ", ".join(schema.feature_names),
+        **({"Persons": _persons(study.person)} if study.person is not None else {}),
         "Method": method.name,
         "Costs": f"{method.guarantee.plain_words()} {_for_what(study, runs)}",
         **({"Looks": words} if (words := plan_words(study)) else {}),
@@ -44,6 +47,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         **({"Beware": f"{counts_on}."} if (counts_on := getattr(method, "counts_on", "")) else {}),
         "Colluders": _colluders(study.federation.colluders),
         "Quorum": _quorum(offered, folder.identity.name, is_private=method.guarantee.is_private),
+        "Approved": "; ".join(approval_lines(offered, policy)) or "by nobody who signed it",
         "Policy": why_not(offered, policy) or "your policy allows it",
         "Digest": offered.digest,
     }
@@ -66,6 +70,14 @@ def _files(study: Study) -> str:
     """The files that the study names, with the content that is consented to."""
     named = [key for key in FILE_SETTINGS if key in study.content]
     return "; ".join(f"{key} = {study.settings[key]}, SHA-256 {study.content[key]}" for key in named)
+
+
+def _persons(column: str) -> str:
+    """How a person's records are told apart from another's."""
+    return (
+        f"your column {column} says whose a record is. It stays here; all records of one person count as one, and the "
+        f"number of persons is told in place of that of records"
+    )
 
 
 def _colluders(stated: int | None) -> str:
@@ -104,11 +116,15 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
         return str(error)
     if silent := unstated(study):
         return f"it names the file {silent} = {study.settings[silent]!r} and does not state its content"
+    if unsigned := why_not_approved(offered, policy) or why_replaced(offered, policy):
+        return unsigned
     if policy.methods is not None and method.name not in policy.methods:
         return f"method {method.name!r} is not among policy.methods"
     if policy.columns is not None:
         forbidden = [
-            name for name in (*study.schema.feature_names, study.schema.target.name) if name not in policy.columns
+            name
+            for name in (*study.schema.feature_names, study.schema.target.name, *study.aside)
+            if name not in policy.columns
         ]
         if forbidden:
             return f"column {forbidden[0]!r} is not among policy.columns"
@@ -123,20 +139,46 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
     return ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConsentCost:
+    """What so many runs of a study cost, and what of the budget is spent before and after them."""
+
+    cost: float  # infinite if no epsilon bounds it
+    before: float
+    after: float
+    limit: float  # in all studies
+
+    @property
+    def fits(self) -> bool:
+        """Whether all of them fit what is allowed in all studies."""
+        return self.after <= self.limit
+
+
+def costs_of(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, account: str) -> ConsentCost:
+    """What so many runs of a study cost this party."""
+    charge = offered.charge(runs)
+    before = ledger.epsilon(account, delta=budget.delta, relation=budget.relation)
+    if why_not_private(charge.event):
+        return ConsentCost(cost=math.inf, before=before, after=before, limit=budget.epsilon_in_all)
+    return ConsentCost(
+        cost=least_limit([charge], budget.delta, budget.relation),
+        before=before,
+        after=ledger.epsilon(account, delta=budget.delta, relation=budget.relation, more=[charge]),
+        limit=budget.epsilon_in_all,
+    )
+
+
 def cost_line(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, account: str) -> str:
     """What so many runs of a study cost, and what would be left of the budget."""
-    charge = offered.charge(runs)
-    if why_not_private(charge.event):
+    costs = costs_of(offered, runs, budget, ledger, account)
+    if math.isinf(costs.cost):
         return "no epsilon bounds what it costs; it stands beside your budget"
-    cost = least_limit([charge], budget.delta, budget.relation)
-    line = f"at most epsilon {cost:.4g} at delta {budget.delta:g}"
-    if math.isinf(budget.epsilon_in_all):
+    line = f"at most epsilon {costs.cost:.4g} at delta {budget.delta:g}"
+    if math.isinf(costs.limit):
         return line
-    before = ledger.epsilon(account, delta=budget.delta, relation=budget.relation)
-    after = ledger.epsilon(account, delta=budget.delta, relation=budget.relation, more=[charge])
-    if after > budget.epsilon_in_all:
-        return f"{line}; {_number(before)} of {budget.epsilon_in_all:g} is spent, so not all of these runs will fit"
-    return f"{line}; of {budget.epsilon_in_all:g} in all, {budget.epsilon_in_all - after:.4g} would be left"
+    if not costs.fits:
+        return f"{line}; {_number(costs.before)} of {costs.limit:g} is spent, so not all of these runs will fit"
+    return f"{line}; of {costs.limit:g} in all, {costs.limit - costs.after:.4g} would be left"
 
 
 def policy_lines(policy: Policy) -> list[str]:
@@ -152,6 +194,7 @@ def policy_lines(policy: Policy) -> list[str]:
         f"delta              {budget.delta:g} (all runs together keep a limit at delta {budget.promised_delta:g})",
         f"relation           {budget.relation}",
         f"not_private        {', '.join(policy.not_private) or 'none: nothing leaves that no epsilon bounds'}",
+        f"approvers          {'nobody need sign a study' if policy.approvers is None else _listed(policy.approvers)}",
     ]
 
 
@@ -184,6 +227,10 @@ def spending_plot(spent: Mapping[str, float], budget: Budget) -> str:
         axes.set_xlabel(f"epsilon spent at delta {budget.delta:g}; the dashed line is the limit for one study")
         told = f"Not bounded by any epsilon: {', '.join(others)}." if others else "All of it is bounded."
         return svg_element(figure, figure_id="spent", title="What was spent in each study", description=told)
+
+
+def _listed(approvers: Collection[str]) -> str:
+    return f"a study must be signed by one of: {', '.join(approvers) or 'nobody, so that none is answered'}"
 
 
 def _number(epsilon: float) -> str:

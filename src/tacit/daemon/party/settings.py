@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from tacit.data.feature import Unfit
+from tacit.data.inspection import Inspection, inspect_file, inspect_query
 from tacit.data.schema import Schema
 from tacit.data.source import POSTGRES, holds_password
 from tacit.data.table import Table
@@ -33,13 +34,14 @@ _TEMPLATE = """# What this party gives and allows. The daemon reads it again whe
 [policy]
 # methods = ["averaging"]     # the methods it takes part in; absent: every one that is private
 # columns = ["age", "sex"]    # the columns it lets a study use; absent: every one
-min_records = 10              # the fewest records with which it answers at all
+min_records = 1               # the fewest records with which it answers at all
 min_records_exact = 20        # the fewest with which it lets a sum without noise be opened
 epsilon_per_study = 10.0      # the most that one study may cost a record, runs and all
 epsilon_in_all = 20.0         # the most that all studies together may cost a record
 delta = 1e-6                  # at which costs are counted; a limit is kept, with all runs together, at 4 times this
 relation = "replace-one"      # under which costs are counted: replace-one, the stricter, or add-remove
 not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
+# approvers = ["1f0c ..."]    # a study must be signed by one of these people (fingerprints); absent: by nobody
 """
 
 
@@ -74,13 +76,25 @@ class DataSource:
         if n_passwords > 1 or (n_passwords and not (self.database or "").startswith(POSTGRES)):
             raise SettingError("give password_file or password_env, not both, and with database = 'postgres:DSN' only")
 
-    def open(self, schema: Schema, *, unfit: Unfit = "error") -> Table:
-        """The records, checked against the study's schema; what does not fit is an error, or is skipped."""
+    def open(self, schema: Schema, *, unfit: Unfit = "error", person: str | None = None) -> Table:
+        """The records, checked against the study's schema; what does not fit is an error, or is skipped.
+
+        `person` is the column that says whose a record is, where the study's promise is for persons.
+        """
         if self.file is not None:
-            return Table.from_file(self.file, schema, unfit=unfit, spill=self.spill)
+            return Table.from_file(self.file, schema, unfit=unfit, spill=self.spill, person=person)
         assert self.query is not None
         return Table.from_query(
-            self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill
+            self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill, person=person
+        )
+
+    def inspect(self, schema: Schema, *, person: str | None = None) -> Inspection:
+        """Which records do not fit a study's schema, and where; for the owner's eyes alone."""
+        if self.file is not None:
+            return inspect_file(self.file, schema, person=person, spill=self.spill)
+        assert self.query is not None
+        return inspect_query(
+            self.query, schema, self.database, password=self._password(), person=person, spill=self.spill
         )
 
     def _password(self) -> str | None:
@@ -121,9 +135,16 @@ class PartyFile:
         """`party.toml` in `folder`; whatever is wrong with it is one line that starts with its name."""
         path = folder / FILE
         try:
-            form = tomllib.loads(path.read_text(encoding="utf-8"))
+            text = path.read_bytes()
         except OSError as error:
             raise SettingError(f"{path} cannot be read ({error.strerror}); run `tacit party init` first") from error
+        return PartyFile.parse(text, path)
+
+    @staticmethod
+    def parse(text: bytes, path: Path) -> PartyFile:
+        """What the file at `path` says, if this is its text."""
+        try:
+            form = tomllib.loads(text.decode("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingError(
                 f"{path} is not TOML ({error}); texts need quotes, keys are written key = value"
@@ -183,11 +204,11 @@ def _policy(table: dict[str, object], source: str) -> Policy:
     section.check_keys(
         (
             "methods", "columns", "min_records", "min_records_exact", "epsilon_per_study", "epsilon_in_all", "delta",
-            "relation", "not_private",
+            "relation", "not_private", "approvers",
         )
     )  # fmt: skip
     lists: dict[str, tuple[str, ...]] = {}
-    for key in ("methods", "columns", "not_private"):
+    for key in ("methods", "columns", "not_private", "approvers"):
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise section.error(key, "must be a list of texts; put each entry in quotes")
@@ -209,6 +230,7 @@ def _policy(table: dict[str, object], source: str) -> Policy:
             min_records_exact=section.whole("min_records_exact", 1) or Policy.min_records_exact,
             budget=budget,
             not_private=lists.get("not_private", ()),
+            approvers=lists.get("approvers"),
         )
     except SettingError as error:
         raise SettingError(f"{source}: {error}") from None

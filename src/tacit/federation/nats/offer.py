@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tacit import wire
 from tacit.data.schema import Schema
 from tacit.errors import SchemaError, WireError
+from tacit.federation.member.approval import Approval
 from tacit.record import encode_record, from_value
 from tacit.wire import Value
 
@@ -26,6 +27,7 @@ class Offer:
         parties: who is asked; None: every party of the federation.
         dropouts: how many of those that began may be missing in a round.
         ended: why the study is over, so that nobody joins any more; empty while it is open.
+        approvals: who signed that the study is good; a party verifies them itself.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Offer:
     parties: tuple[str, ...] | None
     dropouts: int = 0
     ended: str = ""
+    approvals: tuple[Approval, ...] = ()
 
     def read_schema(self) -> Schema:
         """The schema."""
@@ -53,4 +56,6 @@ class Offer:
     def decode(body: bytes) -> Offer:
         """The offer in a letter's body; a `WireError` if it is none."""
         value = wire.decode(body)
-        return from_value(Offer, {"ended": "", **value} if isinstance(value, Mapping) else value)  # older ones are open
+        return from_value(
+            Offer, {"ended": "", "approvals": [], **value} if isinstance(value, Mapping) else value
+        )  # older

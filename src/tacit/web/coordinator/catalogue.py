@@ -14,6 +14,7 @@ from tacit.errors import TacitError
 from tacit.studies.study import Study
 from tacit.web.account import Account
 from tacit.web.coordinator.permission import check_member, desk_of, may_see, seen_version
+from tacit.web.coordinator.study_view import study_values
 from tacit.web.coordinator.words import StudyWords, in_words
 from tacit.web.page import show
 
@@ -76,7 +77,10 @@ async def study_page(request: Request, account: Reader, study: str, version: int
         "built_on": [each for each in desk.studies.built_on(study) if may_see(account, each, is_public=desk.is_public)],
         "deeds": [deed for deed in desk.studies.deeds(study) if deed.number in {each.number for each in others}],
     }
-    return show(request, "coordinator/study.html.j2", **values)
+    is_latest = found.number == others[0].number
+    return show(
+        request, "coordinator/study.html.j2", **values, **study_values(request, account, found, is_latest=is_latest)
+    )
 
 
 @router.get("/studies/{study}/file")

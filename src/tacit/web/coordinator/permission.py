@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from tacit.daemon.coordinator.study_store import PUBLIC_STATES, STATES, State, StudyStore, StudyVersion
 from tacit.web.account import Account
 from tacit.web.form import NeedsLogIn, visit_of
+
+if TYPE_CHECKING:
+    from tacit.web.coordinator.forecaster import Forecaster
+    from tacit.web.coordinator.operations import StudyOperations
 
 
 def may_see(account: Account | None, version: StudyVersion, *, is_public: bool) -> bool:
@@ -50,11 +56,27 @@ def check_member(request: Request) -> Account | None:
 
 
 class Desk:
-    """What the coordinator's pages share besides their site: the studies, and whether everybody may read them."""
+    """What the coordinator's pages share besides their site.
 
-    def __init__(self, studies: StudyStore, *, is_public: bool) -> None:
+    Attributes:
+        studies: the studies.
+        is_public: whether everybody may read what is published.
+        forecaster: what forecasts drafts; None where nothing is forecast.
+        operations: what announces and runs studies; None where there is no federation.
+    """
+
+    def __init__(
+        self,
+        studies: StudyStore,
+        *,
+        is_public: bool,
+        forecaster: Forecaster | None = None,
+        operations: StudyOperations | None = None,
+    ) -> None:
         self.studies = studies
         self.is_public = is_public
+        self.forecaster = forecaster
+        self.operations = operations
 
     def find_seen(self, account: Account | None, study: str, number: int | None = None) -> StudyVersion | None:
         """A version that the account may see, the latest such by default; None for any other."""

@@ -11,6 +11,8 @@ from tacit.daemon.coordinator.study_store import StudyStore
 from tacit.federation.nats.journal import Journal
 from tacit.web import store
 from tacit.web.coordinator.application import make_coordinator_site
+from tacit.web.coordinator.forecaster import Forecaster
+from tacit.web.coordinator.operations import StudyOperations
 from tacit.web.coordinator.web_file import WebFile
 from tacit.web.open_id import Provider
 from tacit.web.serving import Listen, SiteServer, host_names
@@ -47,7 +49,16 @@ class CoordinatorSite:
         self.studies = StudyStore(folder / study_store.FILE)
         hosts = frozenset({file.host}) if file.host else own_hosts(self._server.port, names)
         settings = SiteSettings(name=file.name, hosts=hosts, tls=self._server.is_tls or bool(file.host))
-        self.site, self.app = make_coordinator_site(settings, self._database, self.studies, is_public=wish.is_public)
+        self.operations = StudyOperations(folder, self.studies)
+        self._forecaster = Forecaster(folder)
+        self.site, self.app = make_coordinator_site(
+            settings,
+            self._database,
+            self.studies,
+            is_public=wish.is_public,
+            forecaster=self._forecaster,
+            operations=self.operations,
+        )
         self.site.provider = None if file.provider is None else Provider(file.provider)
         self.site.on_failure = lambda error: journal.note("page-failed", error=type(error).__name__)
 
@@ -61,10 +72,13 @@ class CoordinatorSite:
         self._journal.note("site-serving", url=self.url)
         if not self.site.accounts.all():
             self._journal.note("no-accounts", hint="tacit coordinator account add NAME --role administrator")
+        self.operations.resume_all()
         await self._server.serve(self.app, stop, self.site.live.close)
 
     def close(self) -> None:
         """Close socket and files."""
         self._server.close()
+        self._forecaster.close()
+        self.operations.close()
         self.studies.close()
         self._database.close()

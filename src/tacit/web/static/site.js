@@ -40,3 +40,17 @@ document.addEventListener("click", (event) => {
     button.textContent = "Copied";
   });
 });
+
+// A slider that types one of a few values into a field: <div data-slider="f-epsilon"><input type="range" data-values="...">
+for (const part of document.querySelectorAll("[data-slider]")) {
+  const field = document.getElementById(part.dataset.slider), slider = part.querySelector("input");
+  const values = slider.dataset.values.split(","), nearest = () => {
+    const typed = Math.log(Number(field.value) || 1), far = values.map((value) => Math.abs(Math.log(Number(value)) - typed));
+    slider.value = String(far.indexOf(Math.min(...far)));
+    slider.setAttribute("aria-valuetext", `epsilon ${field.value}`);
+  };
+  part.hidden = false;
+  nearest();
+  field.addEventListener("input", nearest);
+  slider.addEventListener("input", () => { field.value = values[Number(slider.value)]; slider.setAttribute("aria-valuetext", `epsilon ${field.value}`); });
+}
