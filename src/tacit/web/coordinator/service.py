@@ -41,13 +41,14 @@ class CoordinatorSite:
 
     def __init__(self, folder: Path, wish: WebWish, journal: Journal) -> None:
         self._journal = journal
+        file = WebFile.read(folder)
         listen = Listen.parse(wish.listen)
         names = host_names(listen, wish.names)
         self._server = SiteServer(listen, folder)
         self._database = store.open_store(folder / store.FILE)
         self.studies = StudyStore(folder / study_store.FILE)
-        file = WebFile.read(folder)
-        settings = SiteSettings(name=file.name, hosts=own_hosts(self._server.port, names), tls=self._server.is_tls)
+        hosts = frozenset({file.host}) if file.host else own_hosts(self._server.port, names)
+        settings = SiteSettings(name=file.name, hosts=hosts, tls=self._server.is_tls or bool(file.host))
         self.operations = StudyOperations(folder, self.studies)
         self._forecaster = Forecaster(folder)
         self.site, self.app = make_coordinator_site(
