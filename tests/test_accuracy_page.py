@@ -144,6 +144,7 @@ def test_a_verdict_tells_methods_for_parties_from_peers(bench) -> None:
     ours, slower = cell("private-newton", 0.80, 0.80), cell("averaging", 0.79, 0.79)
     peer = cell("tight-objective", 0.85, 0.85)
     assert "| made_up | replace-one | accuracy | all | all |" in page_of(bench, ours, slower)
+    assert "| made_up | replace-one | accuracy | no other was run | none |" in page_of(bench, ours, peer)
     text = page_of(bench, ours, slower, peer)
     assert "| made_up | replace-one | accuracy | all | none |" in text
     assert "epsilon 1: 0.8000 against 0.8500 of tight-objective\n" in text
