@@ -189,6 +189,13 @@ def test_what_was_not_measured_is_not_called_clean(bench) -> None:
     assert "| averaging | nowhere | 3 (0.09); not measured at 1 |" in below(page_of(bench, old, new))
 
 
+def test_who_had_fewer_runs_is_named(bench) -> None:
+    many, few = cell("averaging", 0.8, 0.8, 0.8), cell("tuned-dp-sgd", 0.8, 0.8, relation="add-remove")
+    text = page_of(bench, many, few, many | {"epsilon": 3.0})
+    assert "Runs of each cell: 3; 2 of tuned-dp-sgd (add-remove).\n" in text
+    assert "Runs of each cell: 3.\n" in page_of(bench, many)
+
+
 def test_a_rare_class_is_judged_by_the_order_and_the_loss(bench) -> None:
     ours = cell("averaging", 0.8, 0.8, losses=(0.5, 0.5))
     rare = page_of(bench, ours, plain=PLAIN | MARKS | {"positive": 0.01})

@@ -28,7 +28,8 @@ HEAD = """# Accuracy against epsilon
 Written by `python benchmarks/private_accuracy.py`. Five parties with 8, 4, 2, 1 and 1 parts of the records; rows of
 norm at most 1; one record; delta = 1/n^2; every method with its defaults, the same on every set (`ternary-descent`
 without hidden layers). Mean and standard error of the runs; in bold what is within one standard error (of the
-difference) of the best. A cell has 20 runs, and 5 where a run takes over ten seconds. Each set says how many there are.
+difference) of the best. A cell has 20 runs, and 5 where a run takes over ten seconds. Some others have had 5 so far:
+each set says which.
 
 There is a table for each relation, since promises under different ones cannot be compared. Replace-one is for a record
 that is another one, among a public number of records. Add-remove is for a record that is there or not: sums move half
@@ -159,9 +160,22 @@ def _section(name: str, plain: dict[str, Any], cells: list[dict[str, Any]]) -> s
             if curves:
                 text += _measured(name, relation, measure, curves, plain)
     text += [f"### {name}, below the class frequencies\n", below_table(plain, cells)]
-    runs = {len(cell["runs"]) for cell in cells}
-    text.append(f"\nRuns of each: {min(runs)}" + (f" to {max(runs)}." if len(runs) > 1 else ".") + "\n")
+    text.append(_runs_words(cells))
     return "\n".join(text)
+
+
+def _runs_words(cells: list[dict[str, Any]]) -> str:
+    """How many runs cells have; who has fewer than most is named."""
+    counts = [len(cell["runs"]) for cell in cells]
+    usual = max(set(counts), key=counts.count)
+    fewer: dict[int, list[str]] = {}
+    for cell, count in zip(cells, counts, strict=True):
+        if count != usual:
+            named = fewer.setdefault(count, [])
+            words = f"{cell['method']} ({Cell.of(cell).relation})"
+            named += [words] if words not in named else []
+    rest = "".join(f"; {count} of {', '.join(fewer[count])}" for count in sorted(fewer))
+    return f"\nRuns of each cell: {usual}{rest}.\n"
 
 
 def _measured(name: str, relation: str, measure: str, curves: Curves, plain: dict[str, Any]) -> list[str]:
