@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from tacit.data import Binary, Categorical, Numeric, Schema, Table, Target
-from tacit.data.inspection import MOST_MISFITS, inspect_file
+from tacit.data.inspection import MOST_MISFITS, inspect_file, inspect_query
 from tacit.errors import DataError
 
 SCHEMA = Schema(
@@ -113,3 +115,16 @@ def test_another_unit_is_an_error(tmp_path) -> None:
         Table.from_frame(pd.DataFrame({"age": [0.3] * 10, "pain": "none", "sex": "M", "disease": "no"}), SCHEMA)
     table = Table.from_file(tmp_path / "north.csv", SCHEMA, unfit="skip")  # a daemon must not tell by an error
     assert table.counts.clipped == {"age": 10}
+
+
+def test_a_query_is_looked_through_as_a_file_is(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "clinic.db")
+    columns = ", ".join(SCHEMA.feature_names)
+    database.execute(f"CREATE TABLE visits ({columns}, {SCHEMA.target.name})")
+    marks = ", ".join("?" for _ in range(len(SCHEMA.features) + 1))
+    database.execute(f"INSERT INTO visits VALUES ({marks})", ["?!"] * (len(SCHEMA.features) + 1))
+    database.commit()
+    database.close()
+    found = inspect_query("SELECT * FROM visits", SCHEMA, f"sqlite:{tmp_path / 'clinic.db'}")
+    assert not found.fits
+    assert {(one.record, one.line, one.value) for one in found.misfits} == {(1, None, "?!")}

@@ -53,12 +53,12 @@ def watching(parties: Federation, what: str) -> Iterator[None]:
             parties.on_round = None
 
 
-def folder(path: Path) -> Path:
+def folder(path: Path, option: str = "--out") -> Path:
     """The folder, made if it is not there; an error that names it if it cannot be."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SettingError(f"--out {path} cannot be used as a folder: {error.strerror}; name another one") from error
+        raise SettingError(f"{option} {path} cannot be used as a folder: {error.strerror}; name another one") from error
     return path
 
 

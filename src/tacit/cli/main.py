@@ -47,6 +47,11 @@ COMMANDS = {
     "reproduce": LazyCommand(
         "local.reproduce", "reproduce", "Make a document's table or figure again, beside our own calibration."
     ),
+    "practice": LazyCommand(
+        "network.practice",
+        "practice",
+        "Start a whole federation on this machine to learn on: server, center, three hospitals with data, a study.",
+    ),
     "export": LazyCommand(
         "local.export", "export", "Write a model for other programs: ONNX, or its coefficients as CSV."
     ),

@@ -97,10 +97,10 @@ class Log:
         ).fetchone()
         return 0 if row is None else int(row[0])
 
-    def lines(self) -> list[Line]:
-        """All lines, oldest first."""
+    def lines(self, *, after: int = 0) -> list[Line]:
+        """All lines, or those after a number, oldest first."""
         rows = self._ledger.database.execute(
-            "SELECT line, text, hash FROM log WHERE party = ? ORDER BY line", (self._party,)
+            "SELECT line, text, hash FROM log WHERE party = ? AND line > ? ORDER BY line", (self._party, after)
         )
         return [Line(number=int(number), text=str(text), hash=str(hash_)) for number, text, hash_ in rows]
 

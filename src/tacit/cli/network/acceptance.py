@@ -13,9 +13,7 @@ from tacit.errors import SettingError
 
 if TYPE_CHECKING:
     from tacit.daemon.party.consent import OfferedStudy
-    from tacit.federation.member.folder import MemberFolder
     from tacit.federation.member.identity import Member
-    from tacit.studies.study import Study
 
 
 def accept_parties(folder: Path, said: Sequence[str]) -> list[Member]:
@@ -39,8 +37,8 @@ def accept_parties(folder: Path, said: Sequence[str]) -> list[Member]:
     return known.accept({name: mark for name, mark in marks.items() if mark != "not accepted"})
 
 
-def accepted_among(folder: Path, candidates: Mapping[str, Member]) -> dict[str, Member]:
-    """Those of the candidates whom the owner accepted, or accepts now on a terminal."""
+def accept_on_terminal(folder: Path, candidates: Mapping[str, Member]) -> None:
+    """Ask a person on a terminal about each of the candidates who is not accepted yet; elsewhere nobody is asked."""
     from tacit.federation.member.known_members import KnownMembers
 
     known = KnownMembers(folder)
@@ -48,8 +46,6 @@ def accepted_among(folder: Path, candidates: Mapping[str, Member]) -> dict[str, 
     for name, member in candidates.items():
         if accepted.get(name) != member.fingerprint and is_terminal() and _compared(member):
             known.accept({name: member.fingerprint})
-            accepted[name] = member.fingerprint
-    return {name: member for name, member in candidates.items() if accepted.get(name) == member.fingerprint}
 
 
 def confirm_study(offered: OfferedStudy, said: str, digests: Collection[str]) -> None:
@@ -70,33 +66,6 @@ def confirm_study(offered: OfferedStudy, said: str, digests: Collection[str]) ->
         f"{name!r} has another digest than was given, or none was given; read it with `tacit party show {said}`, then "
         f"say --digest and what stands there"
     )
-
-
-def candidates_of(offered: OfferedStudy, own: MemberFolder) -> dict[str, Member]:
-    """The parties that are known here and that the study names, or all; without this one."""
-    from tacit.federation.member.known_members import KnownMembers
-
-    named = offered.read().federation.parties
-    known = KnownMembers(own.path).parties()
-    return {name: known[name] for name in named or known if name in known and name != own.identity.name}
-
-
-def sum_group_lines(sum_group: Mapping[str, Member], study: Study, known: Sequence[str]) -> list[str]:
-    """Whom a consent lets in, and who is missing; `known` are this party and the others that could be accepted."""
-    from tacit.federation.member.folder import fingerprints
-
-    lines = [f"{study.name}: you are added up with nobody, as no other party is accepted"]
-    if sum_group:
-        who = "these and nobody else" if study.federation.quorum is None else "some or all of these, and nobody else"
-        lines = [f"{study.name}: you may be added up with {who}:"]
-        lines += [f"  {line}" for line in fingerprints(list(sum_group.values()))]
-    strange = [name for name in known[1:] if name not in sum_group]
-    unknown = [name for name in study.federation.parties or () if name not in known]
-    if strange:
-        lines.append(f"  not accepted: {', '.join(strange)}; `tacit party accept NAME=FINGERPRINT`, then opt in again")
-    if unknown:
-        lines.append(f"  not known here yet: {', '.join(unknown)}; opt in again when they are")
-    return lines
 
 
 def _compared(member: Member) -> bool:

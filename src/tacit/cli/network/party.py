@@ -12,23 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.console import err, out
-from tacit.cli.network import party_ledger
-from tacit.cli.network.acceptance import (
-    accept_parties,
-    accepted_among,
-    candidates_of,
-    confirm_study,
-    sum_group_lines,
-)
+from tacit.cli.network import party_ledger, party_serve
+from tacit.cli.network.acceptance import accept_on_terminal, accept_parties, confirm_study
 from tacit.cli.network.party_folder import FOLDER, Folder, opened
 from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import PolicyRefusal, SettingError
 
 if TYPE_CHECKING:  # whatever knows the methods is imported by the commands that need it: joining does not
     from tacit.daemon.party.consent import Consents, OfferedStudy
-    from tacit.daemon.party.handler import PartyHandler
-    from tacit.federation.member.folder import MemberFolder
-    from tacit.federation.nats.journal import Journal
 
 app = typer.Typer(help="Take part in a federation with your own data.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -75,33 +66,8 @@ def init(
     err.print(f"next: tacit party serve --folder {folder}", markup=False)
 
 
-@app.command("serve")
-def serve(folder: Folder = FOLDER) -> None:
-    """Answer the studies that you opted into, until Ctrl-C; one line of JSON for each event.
-
-    Examples:
-
-      tacit party serve
-    """
-    import asyncio
-
-    from tacit.daemon.party.handler import PartyHandler
-    from tacit.federation.member.folder import MemberFolder
-    from tacit.federation.nats.journal import Journal
-
-    own = MemberFolder.load(folder, "party")
-    journal = Journal(own.identity.name)
-    handler = PartyHandler(own, journal)
-    try:
-        asyncio.run(_serve(own, handler, journal))
-    finally:
-        handler.close()
-
-
-async def _serve(own: MemberFolder, handler: PartyHandler, journal: Journal) -> None:
-    from tacit.federation.nats.service import MemberService, stop_on_signals
-
-    await MemberService(own, handler, journal).serve(stop_on_signals())
+app.command("serve")(party_serve.serve)
+app.command("password")(party_serve.password)
 
 
 @app.command("studies")
@@ -135,20 +101,27 @@ def studies(
 
 @app.command("show")
 def show(study: Named, folder: Folder = FOLDER) -> None:
-    """Tell all of one study in plain words: what it asks and costs, with whom, and its digest, which you consent to.
+    """Tell all of one study: in plain words, then in the method's own terms, with its digest, which you consent to.
 
     Examples:
 
       tacit party show heart
     """
+    from tacit.daemon.party.consent_form import consent_form
+    from tacit.daemon.party.decision import candidates_of
     from tacit.daemon.party.owner_text import study_lines
-    from tacit.daemon.party.settings import PartyFile
+    from tacit.daemon.party.settings import LEDGER, PartyFile
     from tacit.federation.member.folder import fingerprints
     from tacit.federation.member.known_members import KnownMembers
+    from tacit.privacy.ledger import Ledger
 
     own, consents = opened(folder)
     offered = _found(study, consents)
-    out.print("\n".join(study_lines(offered, own, PartyFile.read(folder).policy)), soft_wrap=True)
+    policy, book = PartyFile.read(folder).policy, Ledger(folder / LEDGER)
+    out.print("\n".join(consent_form(offered, own, policy, book).lines()), soft_wrap=True)
+    book.close()
+    out.print("\nThe same in the method's own terms:\n", soft_wrap=True)
+    out.print("\n".join(study_lines(offered, own, policy)), soft_wrap=True)
     accepted = KnownMembers(folder).accepted() or {}
     for member in candidates_of(offered, own).values():
         state = "accepted" if accepted.get(member.name) == member.fingerprint else "not accepted yet"
@@ -188,6 +161,9 @@ def opt_in(
     runs: Annotated[int, typer.Option(help="How many runs you allow; one that loses a party starts again.")] = (
         DEFAULT_RUNS
     ),
+    until: Annotated[
+        str, typer.Option(metavar="YYYY-MM-DD", help="The last day, in universal time; without it there is none.")
+    ] = "",
     digest: Annotated[
         list[str] | None,
         typer.Option(metavar="DIGEST", help="The digest as `tacit party show` told it; once for each study."),
@@ -204,31 +180,28 @@ def opt_in(
 
       tacit party opt-in study.toml --runs 1 --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
-    from tacit.daemon.party.owner_text import cost_line, why_not
-    from tacit.daemon.party.settings import FILE, LEDGER, PartyFile
+    from tacit.daemon.party import decision
+    from tacit.daemon.party.owner_text import cost_line
+    from tacit.daemon.party.settings import LEDGER, PartyFile
     from tacit.privacy.ledger import Ledger
 
     own, consents = opened(folder)
-    policy = PartyFile.read(folder).policy
+    extent = decision.ConsentTerms(runs=runs, until=decision.end_of_day(until))
     wanted = [_found(study, consents) for study in studies]
     for offered in wanted:
-        if offered.state != "in" and (reason := offered.why_closed()):
-            raise PolicyRefusal(f"{reason} Nothing has changed")
-        if reason := why_not(offered, policy):
-            raise PolicyRefusal(
-                f"your own policy forbids {offered.read().name!r}: {reason}. Change {folder / FILE} first"
-            )
+        decision.check_policy(offered, folder)
+    budget = PartyFile.read(folder).policy.budget
     book = Ledger(folder / LEDGER)
     account = book.sole_account(own.identity.name)
     for said, offered in zip(studies, wanted, strict=True):
-        candidates = candidates_of(offered, own)
-        sum_group = accepted_among(folder, candidates)
-        out.print(
-            "\n".join(sum_group_lines(sum_group, offered.read(), [own.identity.name, *candidates])), soft_wrap=True
-        )
-        out.print(f"{runs} runs, {cost_line(offered, runs, policy.budget, book, account)}", soft_wrap=True)
+        candidates = decision.candidates_of(offered, own)
+        accept_on_terminal(folder, candidates)
+        sum_group = decision.accepted_among(folder, candidates)
+        known = [own.identity.name, *candidates]
+        out.print("\n".join(decision.sum_group_lines(sum_group, offered.read(), known)), soft_wrap=True)
+        out.print(f"{runs} runs, {cost_line(offered, runs, budget, book, account)}", soft_wrap=True)
         confirm_study(offered, said, digest or ())
-        consents.decide(offered.digest, "in", runs, {name: member.letter_key for name, member in sum_group.items()})
+        decision.opt_in(own, consents, offered, extent)
         out.print(f"in: {offered.read().name}, digest {offered.digest}", soft_wrap=True)
 
 
@@ -240,9 +213,11 @@ def opt_out(study: Named, folder: Folder = FOLDER) -> None:
 
       tacit party opt-out heart
     """
+    from tacit.daemon.party import decision
+
     _, consents = opened(folder)
     offered = _found(study, consents)
-    consents.decide(offered.digest, "out")
+    decision.opt_out(consents, offered)
     out.print(f"out: {offered.read().name}, digest {offered.digest}", markup=False, soft_wrap=True)
 
 
@@ -281,6 +256,25 @@ def policy(
     if reason := why_not(offered, rules):
         raise PolicyRefusal(f"{offered.read().name}: {reason}")
     out.print(f"{offered.read().name}: allowed", markup=False)
+
+
+@app.command("check")
+def check_data(study: Named, folder: Folder = FOLDER) -> None:
+    """Look through your own records for what does not fit a study, and say in which line; nobody else is told.
+
+    Examples:
+
+      tacit party check heart
+    """
+    from tacit.daemon.party.settings import PartyFile
+
+    _, consents = opened(folder)
+    asked = _found(study, consents).read()
+    found = PartyFile.read(folder).data.inspect(asked.schema, person=asked.person)
+    out.print("\n".join(found.lines()), soft_wrap=True)
+    out.print(f"{found.file}: {'fits' if found.fits else 'does not fit'} {asked.name}", soft_wrap=True)
+    if not found.fits:
+        raise typer.Exit(2)
 
 
 @app.command("members")

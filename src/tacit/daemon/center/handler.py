@@ -35,7 +35,7 @@ _ENGINES = ("check", "keep", "compute", "encrypt", "product", "forget")  # the r
 
 def prepare_engine(folder: Path, listen: str | None) -> str:
     """Write where the node's engine listens, and its own certificate; returns the address."""
-    address = listen or f"127.0.0.1:{_free_port()}"
+    address = listen or f"127.0.0.1:{free_port()}"
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise SettingError(f"--listen {address!r} is not of the form HOST:PORT")
@@ -169,7 +169,8 @@ def _own_card(folder: MemberFolder) -> NodeCard:
     raise SettingError(f"{folder.path / _LISTEN} is damaged; join again with a new invitation")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

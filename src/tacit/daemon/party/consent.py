@@ -1,6 +1,6 @@
 """What a party was asked to take part in, and what it said: studies and consents, in the party's own file.
 
-The daemon writes studies as they are announced; the owner says yes or no on the command line; both look here.
+The daemon writes studies as they are announced; the owner says yes or no (`decision`); both look here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ CREATE TABLE IF NOT EXISTS consent (
     runs   INTEGER NOT NULL,
     time   REAL NOT NULL,
     told   INTEGER NOT NULL,
-    sum_group TEXT NOT NULL
+    sum_group TEXT NOT NULL,
+    until  REAL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS approval (
     digest      TEXT NOT NULL,
@@ -64,6 +65,8 @@ CREATE TABLE IF NOT EXISTS ended (
     why    TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+_VERSION = 2
+_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +78,11 @@ class OfferedStudy:
         state: "in", "out", or "" where nothing was said yet.
         runs: how many runs are allowed.
         sum_group: the names and public keys of those with whom the owner agreed to be added up.
-        approvals: who signed that it is good; whether they count is the policy's to say.
-        replaced_by: approvals of studies that replace this one, by people whom the owner had accepted.
         decided: when the owner said so; of a consent that was given again, when it was given first.
         ended: why the study is over, as the coordinator says; empty while it is open.
+        until: when the consent ends by itself, in seconds since 1970; None: it does not.
+        approvals: who signed that it is good; whether they count is the policy's to say.
+        replaced_by: approvals of studies that replace this one, by people whom the owner had accepted.
     """
 
     digest: str
@@ -87,10 +91,16 @@ class OfferedStudy:
     state: str
     runs: int
     sum_group: Mapping[str, bytes] = field(default_factory=dict)
-    approvals: tuple[Approval, ...] = ()
-    replaced_by: tuple[Approval, ...] = ()
     decided: float = 0.0
     ended: str = ""
+    until: float | None = None
+    approvals: tuple[Approval, ...] = ()
+    replaced_by: tuple[Approval, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the time is over for which the owner said yes."""
+        return self.until is not None and time.time() >= self.until
 
     def read(self) -> Study:
         """The study itself."""
@@ -136,7 +146,7 @@ class Consents:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = open_database(path, _TABLES, use="for studies")
+        self._database = open_database(path, _TABLES, use="for studies", version=_VERSION, upgrades=_UPGRADES)
 
     def add(self, offer: Offer, approvers: Collection[str] = ()) -> bool:
         """Keep an announced study and who signed it; True if the study is new here.
@@ -152,8 +162,8 @@ class Consents:
             raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
         with self._database.transaction():  # whoever reads the study reads its approvals too
             if offer.ended:
-                row: tuple[object, ...] = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
-                self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", row)
+                ended = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
+                self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", ended)
             is_new = self.keep(study)
             signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
             for approval in signed:
@@ -191,6 +201,11 @@ class Consents:
         found = self._select("WHERE study.digest = ?", (digest,))
         return found[0] if found else None
 
+    def seen_since(self, moment: float) -> list[tuple[str, float]]:
+        """The names of studies that were first seen after a moment, and when, oldest first."""
+        rows = self._database.execute("SELECT name, seen FROM study WHERE seen > ? ORDER BY seen", (moment,))
+        return [(str(name), float(seen)) for name, seen in rows]
+
     def all(self) -> list[OfferedStudy]:
         """Every study, the newest first."""
         return self._select("ORDER BY seen DESC")
@@ -215,16 +230,31 @@ class Consents:
         return found[0]
 
     def decide(
-        self, digest: str, state: str, runs: int = DEFAULT_RUNS, sum_group: Mapping[str, bytes] | None = None
+        self,
+        digest: str,
+        state: str,
+        runs: int = DEFAULT_RUNS,
+        sum_group: Mapping[str, bytes] | None = None,
+        until: float | None = None,
     ) -> None:
-        """Write down what the owner said, and with whom it agreed to be added up."""
+        """Write down what the owner said, with whom it agreed to be added up, and for how long."""
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
         found = self.find(digest)
         since = found.decided if found is not None and found.state == state == "in" else time.time()
-        row = (digest, state, runs, since, keys)
-        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?)", row)
+        row = (digest, state, runs, since, keys, until)
+        self._database.execute(
+            "INSERT OR REPLACE INTO consent (digest, state, runs, time, told, sum_group, until) "
+            "VALUES (?, ?, ?, ?, 0, ?, ?)",
+            row,
+        )
+
+    def end_overdue(self) -> None:
+        """Take back every consent whose time is over; `changes` then tells of it."""
+        self._database.execute(
+            "UPDATE consent SET state = 'out', told = 0 WHERE state = 'in' AND until <= ?", (time.time(),)
+        )
 
     def changes(self) -> Sequence[Change]:
         """Consents that the coordinator was not told of yet; telling is this call's business."""
@@ -240,18 +270,27 @@ class Consents:
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
             "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
-            "COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
+            "COALESCE(consent.time, 0.0), COALESCE(why, ''), until FROM study "
             "LEFT JOIN consent ON consent.digest = study.digest "
             f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
         )
         return [
             OfferedStudy(
-                digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(sum_group), decided=decided,
-                ended=why, approvals=self._approvals("approval", d), replaced_by=self._approvals("replaced", d),
+                digest=d,
+                text=text,
+                seen=seen,
+                state=state,
+                runs=runs,
+                sum_group=_keys(keys),
+                decided=decided,
+                ended=why,
+                until=until,
+                approvals=self._approvals("approval", d),
+                replaced_by=self._approvals("replaced", d),
             )
-            for d, text, seen, state, runs, sum_group, decided, why in rows
-        ]  # fmt: skip
+            for d, text, seen, state, runs, keys, decided, why, until in rows
+        ]
 
     def _approvals(self, table: str, digest: str) -> tuple[Approval, ...]:
         rows = self._database.execute(f"SELECT body FROM {table} WHERE digest = ? ORDER BY fingerprint", (digest,))

@@ -1,8 +1,9 @@
 """What a party does with the coordinator's letters: it answers what its owner consented to, and nothing else.
 
 A run begins with its sum group. Then all of this must hold, or the run is refused and the refusal logged:
-1. The owner opted into a study with exactly this digest, and has not opted out since. Where the policy names approvers,
-   one of them signed it, and none of them signed another version in its place.
+1. The owner opted into a study with exactly this digest, has not opted out since, and the time is not over for which
+   it did; this holds for every question of a run, too. Where the policy names approvers, one of them signed it, and
+   none of them signed another version in its place.
 2. The owner accepted everybody in the group, and each size in it is signed by the party whose it is.
 3. The guard agrees: the party is in the group as it is, the study allows such a group, no more runs begin than the
    owner agreed to, and the budget has room for the whole run, which is then reserved. A study without a quorum allows
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from tacit import wire
@@ -25,6 +26,7 @@ from tacit.daemon.party.anchor import AnchoredLedger
 from tacit.daemon.party.approval_check import check_approved
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents, OfferedStudy
+from tacit.daemon.party.notice import Notices
 from tacit.daemon.party.question_check import accepted_keys, check_sizes
 from tacit.daemon.party.settings import FILE, SPILL, PartyFile
 from tacit.data.spill import sweep
@@ -92,6 +94,7 @@ class PartyHandler:
         self._ledger, self._log = self._anchored.ledger, self._anchored.log
         self._account = self._ledger.sole_account(folder.identity.name)
         self._known_members = KnownMembers(folder.path)
+        self._notices = Notices(folder.path)
         self._open: dict[str, _Open] = {}
         self._file: tuple[object, PartyFile] | None = None
         self._party_file()  # whatever is wrong with it is told at the start
@@ -100,12 +103,15 @@ class PartyHandler:
         """Close the files."""
         self._consents.close()
         self._anchored.close()
+        self._notices.close()
 
     def arrives(self, letter: Letter) -> None:
         """Nothing is so urgent."""
 
     def news(self) -> Mapping[str, bytes]:
         """Consents that were given or taken back since the last look."""
+        self._tell_owner()
+        self._consents.end_overdue()
         changes = self._consents.changes()
         for change in changes:
             if change.state == "out":  # else a study under way goes on, with what it keeps of its runs
@@ -115,6 +121,13 @@ class PartyHandler:
         if not changes:
             return {}
         return {CONSENT: wire.encode([{"study": change.digest, "state": change.state} for change in changes])}
+
+    def _tell_owner(self) -> None:
+        """Note what the owner wants to be told of."""
+        with suppress(UserError, sqlite3.Error):  # a party.toml that cannot be read is told elsewhere
+            budget = self._party_file().policy.budget
+            for text in self._notices.look(self._consents, self._log, self._ledger, budget):
+                self._journal.note("notice", text=text)
 
     def handle(self, letter: Letter) -> LetterReply | None:
         """What to say to a letter. A reason that might tell of a record stays here."""
@@ -171,7 +184,8 @@ class PartyHandler:
             guard.policy.check_sizes(guard.name, opened.agreement.method.name, opened.agreement.method.sizes_told)
         self._journal.note("ready", study=letter.study, name=opened.study.name)
         accepts: list[Value] = [*sorted(opened.offered.sum_group)]
-        n_told = 0 if opened.agreement.method.sizes_told == "none" else guard.table.n_records
+        method = opened.agreement.method
+        n_told = 0 if method.sizes_told == "none" else guard.table.n_units(method.weighted_unit)
         statement = size_statement(opened.offered.digest, guard.name, n_told)
         card: dict[str, Value] = {
             "n_records": n_told,
@@ -265,6 +279,8 @@ class PartyHandler:
             )
         if offered.state != "in":
             raise PolicyRefusal(f"its owner opted out of study {offered.read().name!r}")
+        if offered.has_ended:
+            raise PolicyRefusal(f"the time is over for which its owner opted into study {offered.read().name!r}")
         file = self._party_file()
         check_approved(offered, file.policy, new_run=look_again)
         opened = self._open.get(digest)
@@ -276,7 +292,8 @@ class PartyHandler:
 
     def _open_study(self, offered: OfferedStudy, file: PartyFile, stamp: tuple[object, ...]) -> _Open:
         study = offered.read()
-        table = file.data.open(study.schema, unfit="skip")  # what a record is like must not decide about an answer
+        # What a record is like must not decide about an answer. But each must be of somebody, if persons are promised.
+        table = file.data.open(study.schema, unfit="skip", person=study.person)
         if table.n_complete < table.n_records:
             n_skipped = table.n_records - table.n_complete
             self._journal.note("records-add-nothing", study=offered.digest, records=n_skipped)

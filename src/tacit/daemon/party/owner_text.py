@@ -6,6 +6,7 @@ import math
 import textwrap
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from tacit.daemon import DEFAULT_RUNS
 from tacit.daemon.party.approval_check import approval_lines, why_not_approved, why_replaced
@@ -35,6 +36,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Purpose": study.purpose,
         "Predicts": f"{schema.target.name} ({', '.join(schema.target.classes)})",
         "Columns": ", ".join(schema.feature_names),
+        **({"Persons": _persons(study.person)} if study.person is not None else {}),
         "Method": method.name,
         "Costs": f"{method.guarantee.plain_words()} {_for_what(study, runs)}",
         **({"Looks": words} if (words := plan_words(study)) else {}),
@@ -68,6 +70,14 @@ def _files(study: Study) -> str:
     """The files that the study names, with the content that is consented to."""
     named = [key for key in FILE_SETTINGS if key in study.content]
     return "; ".join(f"{key} = {study.settings[key]}, SHA-256 {study.content[key]}" for key in named)
+
+
+def _persons(column: str) -> str:
+    """How a person's records are told apart from another's."""
+    return (
+        f"your column {column} says whose a record is. It stays here; all records of one person count as one, and the "
+        f"number of persons is told in place of that of records"
+    )
 
 
 def _colluders(stated: int | None) -> str:
@@ -104,15 +114,17 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
         promised = method.guarantee
     except TacitError as error:
         return str(error)
-    if unsigned := why_not_approved(offered, policy) or why_replaced(offered, policy):
-        return unsigned
     if silent := unstated(study):
         return f"it names the file {silent} = {study.settings[silent]!r} and does not state its content"
+    if unsigned := why_not_approved(offered, policy) or why_replaced(offered, policy):
+        return unsigned
     if policy.methods is not None and method.name not in policy.methods:
         return f"method {method.name!r} is not among policy.methods"
     if policy.columns is not None:
         forbidden = [
-            name for name in (*study.schema.feature_names, study.schema.target.name) if name not in policy.columns
+            name
+            for name in (*study.schema.feature_names, study.schema.target.name, *study.aside)
+            if name not in policy.columns
         ]
         if forbidden:
             return f"column {forbidden[0]!r} is not among policy.columns"
@@ -127,20 +139,46 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
     return ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConsentCost:
+    """What so many runs of a study cost, and what of the budget is spent before and after them."""
+
+    cost: float  # infinite if no epsilon bounds it
+    before: float
+    after: float
+    limit: float  # in all studies
+
+    @property
+    def fits(self) -> bool:
+        """Whether all of them fit what is allowed in all studies."""
+        return self.after <= self.limit
+
+
+def costs_of(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, account: str) -> ConsentCost:
+    """What so many runs of a study cost this party."""
+    charge = offered.charge(runs)
+    before = ledger.epsilon(account, delta=budget.delta, relation=budget.relation)
+    if why_not_private(charge.event):
+        return ConsentCost(cost=math.inf, before=before, after=before, limit=budget.epsilon_in_all)
+    return ConsentCost(
+        cost=least_limit([charge], budget.delta, budget.relation),
+        before=before,
+        after=ledger.epsilon(account, delta=budget.delta, relation=budget.relation, more=[charge]),
+        limit=budget.epsilon_in_all,
+    )
+
+
 def cost_line(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, account: str) -> str:
     """What so many runs of a study cost, and what would be left of the budget."""
-    charge = offered.charge(runs)
-    if why_not_private(charge.event):
+    costs = costs_of(offered, runs, budget, ledger, account)
+    if math.isinf(costs.cost):
         return "no epsilon bounds what it costs; it stands beside your budget"
-    cost = least_limit([charge], budget.delta, budget.relation)
-    line = f"at most epsilon {cost:.4g} at delta {budget.delta:g}"
-    if math.isinf(budget.epsilon_in_all):
+    line = f"at most epsilon {costs.cost:.4g} at delta {budget.delta:g}"
+    if math.isinf(costs.limit):
         return line
-    before = ledger.epsilon(account, delta=budget.delta, relation=budget.relation)
-    after = ledger.epsilon(account, delta=budget.delta, relation=budget.relation, more=[charge])
-    if after > budget.epsilon_in_all:
-        return f"{line}; {_number(before)} of {budget.epsilon_in_all:g} is spent, so not all of these runs will fit"
-    return f"{line}; of {budget.epsilon_in_all:g} in all, {budget.epsilon_in_all - after:.4g} would be left"
+    if not costs.fits:
+        return f"{line}; {_number(costs.before)} of {costs.limit:g} is spent, so not all of these runs will fit"
+    return f"{line}; of {costs.limit:g} in all, {costs.limit - costs.after:.4g} would be left"
 
 
 def policy_lines(policy: Policy) -> list[str]:

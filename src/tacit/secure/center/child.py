@@ -56,10 +56,10 @@ class ChildProcess:
         """End it at once, whatever it is doing."""
         self._process.kill()
 
-    def join(self) -> None:
+    def join(self, seconds: float = _STOP_SECONDS) -> None:
         """Wait until it has ended; one that takes too long is killed."""
         try:
-            self._process.wait(_STOP_SECONDS)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
