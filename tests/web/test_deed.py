@@ -16,7 +16,7 @@ from tacit.daemon.coordinator.study_store import StudyVersion
 from tacit.errors import SettingError
 from tacit.federation.member.approval import ApproverKey
 from tacit.methods import load
-from tacit.studies.export import export_csv, export_onnx
+from tacit.studies.export import export_csv, export_onnx, write_exports
 from tacit.studies.result import write_result
 from tacit.studies.study import Study
 from tacit.web.coordinator.deed import replaced_digest
@@ -239,6 +239,7 @@ def finished(office: Office) -> StudyVersion:
     results = office.operations.supervisor.results(version.digest)
     results.mkdir(parents=True)
     write_result(model, results, {"run": "r1"})
+    write_exports(model, results)
     office.happens(office.now(version), RunEvent(kind="finished"))
     return office.now(version)
 
@@ -263,6 +264,8 @@ def test_the_result_is_shown_and_every_download_is_the_models(
     assert json.loads(files["result.json"].content)["run"] == "r1"
     assert Study.parse(files["study.toml"].text).digest() == finished.digest
     assert all("attachment" in answer.headers["content-disposition"] for answer in files.values())
+    for name, answer in files.items():
+        assert office.desk.visitor().get(f"/api/v1/studies/{finished.study}/results/{name}").content == answer.content
     assert office.ada.get(f"/studies/{finished.study}/result/process.log").status_code == 404
     unfinished = office.in_review()
     assert office.grace.get(f"/studies/{unfinished.study}/result").status_code == 404

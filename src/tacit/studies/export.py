@@ -6,10 +6,13 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from tacit.errors import SettingError
 from tacit.methods import Method
 from tacit.models.onnx_graph import linear_graph
+from tacit.storage import write_whole
 
 _CSV_COLUMNS = (
     "term", "class", "estimate", "std_err", "z", "p", "low", "high", "odds_ratio", "odds_low", "odds_high",
@@ -50,6 +53,16 @@ def export_csv(model: Method) -> bytes:
 
 EXPORTS: dict[str, Callable[[Method], bytes]] = {"onnx": export_onnx, "csv": export_csv}
 """What a model can be exported to, by the name that the command line and the site's addresses use."""
+
+
+EXPORT_FILES = {"model.onnx": "onnx", "coefficients.csv": "csv"}
+
+
+def write_exports(model: Method, directory: Path) -> None:
+    """Write `EXPORT_FILES` into a folder; of a model that is not linear, only what there is of it."""
+    for name, kind in EXPORT_FILES.items():
+        with suppress(SettingError):
+            write_whole(directory / name, EXPORTS[kind](model))
 
 
 def _overrides_scores(model: Method) -> bool:

@@ -139,6 +139,8 @@ def field_of(words: str, fields: Mapping[str, str]) -> str:
     if match := _DOTTED.search(words):
         field = next((field for field, place in _KEYS.items() if place == (match[1], match[2])), "")
         return field or ("settings" if match[1] == "method" else "rest")
+    if words.startswith("feature is "):
+        return "f0-name"
     if words.startswith("target"):
         return "classes"
     if "has no setting" in words:
@@ -169,11 +171,12 @@ def _row(feature: object) -> dict[str, str] | None:
 
 def _feature(row: Mapping[str, str]) -> dict[str, object]:
     feature: dict[str, object] = {"name": row["name"], "kind": row["kind"] or "numeric"}
+    # A page shows the bounds of numbers and the labels of others; what it hides says nothing.
     for key in ("low", "high"):
-        if row[key]:
+        if row[key] and row["kind"] not in _LABELS:
             feature[key] = _number(row[key])
-    if row["labels"]:
-        feature[_LABELS.get(row["kind"], "values")] = _listed(row["labels"])
+    if row["labels"] and row["kind"] in _LABELS:
+        feature[_LABELS[row["kind"]]] = _listed(row["labels"])
     for key in ("missing", "unknown"):
         if row[key] and row[key] != "error":
             feature[key] = row[key]

@@ -62,10 +62,7 @@ def run(
     model = finished.model
     if test_table is not None:
         model.evaluate(test_table)
-    extra: dict[str, object] = {"run": finished.run.id, "attempt": finished.run.attempt}
-    if finished.outcomes:
-        extra["looks"] = [outcome.as_dict() for outcome in finished.outcomes]
-    show_result(model, target, as_json=json_output, extra=extra)
+    show_result(model, target, as_json=json_output, extra=finished.facts)
 
 
 class Progress(EventWatcher):

@@ -16,6 +16,7 @@ from tacit.errors import TacitError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.methods import METHODS
 from tacit.secure.center.child import end_with
+from tacit.studies.export import write_exports
 from tacit.studies.result import write_result
 from tacit.studies.study import Study
 
@@ -46,7 +47,8 @@ def run(folder: Path, study: Path, results: Path, wait: float, watcher: EventWat
     finally:
         call.close()
         own.close()
-    write_result(finished.model, results, {"run": finished.run.id, "attempt": finished.run.attempt})
+    write_result(finished.model, results, finished.facts)
+    write_exports(finished.model, results)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,14 @@ class Finished:
     model: Method
     outcomes: tuple[LookOutcome, ...] = ()
 
+    @property
+    def facts(self) -> dict[str, object]:
+        """What `result.json` tells of the run besides the model."""
+        told: dict[str, object] = {"run": self.run.id, "attempt": self.run.attempt}
+        if self.outcomes:
+            told["looks"] = [outcome.as_dict() for outcome in self.outcomes]
+        return told
+
 
 def offer_of(study: Study, approvals: Sequence[Approval] = ()) -> Offer:
     """The study as it is announced, with those who signed that it is good.

@@ -160,18 +160,19 @@ class Consents:
             raise WireError(f"an announced study cannot be read: {error}") from error
         if study.digest() != offer.digest:
             raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
-        is_new = self.keep(study)
-        if offer.ended:
-            ended = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
-            self._database.execute("DELETE FROM ended WHERE digest NOT IN (SELECT digest FROM study)")
-            self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", ended)
-        signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
-        for approval in signed:
-            self.keep_approval(approval)
-        for approval in valid_approvals(signed, approvers):
-            if approval.replaces:
-                row = (approval.replaces, approval.fingerprint, encode_record(approval))
-                self._database.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?, ?)", row)
+        with self._database.transaction():  # whoever reads the study reads its approvals too
+            is_new = self.keep(study)
+            if offer.ended:
+                ended = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
+                self._database.execute("DELETE FROM ended WHERE digest NOT IN (SELECT digest FROM study)")
+                self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", ended)
+            signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
+            for approval in signed:
+                self.keep_approval(approval)
+            for approval in valid_approvals(signed, approvers):
+                if approval.replaces:
+                    row = (approval.replaces, approval.fingerprint, encode_record(approval))
+                    self._database.execute("INSERT OR REPLACE INTO replaced VALUES (?, ?, ?)", row)
         return is_new
 
     def keep_approval(self, approval: Approval) -> None:

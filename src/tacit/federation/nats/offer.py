@@ -26,8 +26,8 @@ class Offer:
         deadline_seconds: how long a question is waited for.
         parties: who is asked; None: every party of the federation.
         dropouts: how many of those that began may be missing in a round.
-        ended: why the study is over, so that nobody joins any more; empty while it is open.
         approvals: who signed that the study is good; a party verifies them itself.
+        ended: why the study is over, so that nobody joins any more; empty while it is open.
     """
 
     name: str
@@ -38,8 +38,8 @@ class Offer:
     deadline_seconds: float
     parties: tuple[str, ...] | None
     dropouts: int = 0
-    ended: str = ""
     approvals: tuple[Approval, ...] = ()
+    ended: str = ""
 
     def read_schema(self) -> Schema:
         """The schema."""
@@ -56,6 +56,5 @@ class Offer:
     def decode(body: bytes) -> Offer:
         """The offer in a letter's body; a `WireError` if it is none."""
         value = wire.decode(body)
-        return from_value(
-            Offer, {"ended": "", "approvals": [], **value} if isinstance(value, Mapping) else value
-        )  # older
+        older: dict[str, Value] = {"ended": "", "approvals": []}  # older ones are open, and nobody signed them
+        return from_value(Offer, {**older, **value} if isinstance(value, Mapping) else value)

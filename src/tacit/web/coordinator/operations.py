@@ -16,8 +16,9 @@ from tacit.errors import TacitError
 from tacit.federation.member.approval import Approval
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.blocking import BlockingConnection
+from tacit.studies.export import EXPORT_FILES
 from tacit.studies.result import RESULT_FILES
-from tacit.web.coordinator.progress import progress_of, timeline
+from tacit.web.coordinator.progress import progress_values
 from tacit.web.page import fragment
 from tacit.web.site import Site
 
@@ -102,11 +103,10 @@ class StudyOperations:
     def progress_values(self, version: StudyVersion) -> dict[str, Any]:
         """What the live part of a study's page shows."""
         try:
-            asked = version.read().federation.parties or ()
+            study = version.read()
         except TacitError:
-            asked = ()
-        told = progress_of(self.events.of(version.digest), asked)
-        return {"told": told, "line": timeline(told), "state": version.state}
+            return progress_values((), version)
+        return progress_values(self.events.of(version.digest), version, study)
 
     def close(self) -> None:
         """Stop all runs, which the next start resumes, and close the file."""
@@ -116,8 +116,10 @@ class StudyOperations:
 
     def _keep_result(self, version: StudyVersion) -> None:
         results = self.supervisor.results(version.digest)
-        for name in RESULT_FILES:
-            self._studies.attach(version, name, (results / name).read_bytes())
+        for name in (*RESULT_FILES, *EXPORT_FILES):
+            if (results / name).exists():
+                self._studies.attach(version, name, (results / name).read_bytes())
+        self._studies.attach(version, "study.toml", version.text.encode())
         if version.state == "running":
             self._studies.move(version, "finished", "the run")
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tacit.daemon.coordinator.run_event import RunEvent
+from tacit.daemon.coordinator.study_store import StudyVersion
+from tacit.studies.study import Study
 
 _WIDTH, _ROW, _LEFT = 720, 26, 150  # of the timeline, in its own units
 _MOST_MARKS = 300  # of one party
@@ -43,6 +46,7 @@ class StudyProgress:
     n_runs: int = 0
     attempt: int = 0
     rounds: list[tuple[int, str, float]] = field(default_factory=list)  # number, step, when it began
+    looks: list[str] = field(default_factory=list)  # what each look of the study came to
     ended: str = ""
     started: float = 0.0
     latest: float = 0.0
@@ -58,7 +62,7 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
     told = StudyProgress()
     parties: dict[str, PartyCourse] = {name: PartyCourse(name) for name in asked}
     for event in events:
-        told.started, told.latest = told.started or event.time, event.time
+        told.started, told.latest = min(told.started or event.time, event.time), max(told.latest, event.time)
         match event.kind:
             case "began" | "resumed":
                 told.n_runs += event.kind == "began"
@@ -69,6 +73,8 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
             case "round":
                 told.round, told.step = event.round, event.words
                 told.rounds.append((event.round, event.words, event.time))
+            case "look":
+                told.looks.append(event.words)
             case "finished" | "ended":
                 told.ended = event.words
             case _:
@@ -78,7 +84,15 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
     return told
 
 
+def progress_values(events: Sequence[RunEvent], version: StudyVersion, study: Study | None = None) -> dict[str, Any]:
+    """What the live part of a study's page shows."""
+    told = progress_of(events, (study.federation.parties if study is not None else None) or ())
+    epsilon = study.privacy.epsilon if study is not None and study.privacy is not None else None
+    return {"told": told, "line": timeline(told), "state": version.state, "epsilon": epsilon}
+
+
 def _tell(party: PartyCourse, event: RunEvent) -> None:
+    words = event.words.removeprefix(f"party {party.name!r}: ")
     party.marks.append((_COLOURS[event.kind], event.time))
     del party.marks[:-_MOST_MARKS]
     match event.kind:
@@ -87,14 +101,14 @@ def _tell(party: PartyCourse, event: RunEvent) -> None:
         case "consent":
             party.state, party.tone = ("opted in", "good") if event.words == "in" else ("opted out", "bad")
         case "left":
-            party.state, party.tone = f"left out: {event.words}", "bad"
-            party.refusals.append(event.words)
+            party.state, party.tone = f"left out: {words}", "bad"
+            party.refusals.append(words)
         case _ if event.words == "ready":
             party.state, party.tone = "ready", "good"
         case _:
-            party.state, party.tone = event.words, "bad"
-            if event.words not in party.refusals:
-                party.refusals.append(event.words)
+            party.state, party.tone = words, "bad"
+            if words not in party.refusals:
+                party.refusals.append(words)
 
 
 def timeline(told: StudyProgress) -> dict[str, object]:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,13 +22,14 @@ from tacit.methods import Method, restored
 from tacit.methods.model_file import ModelFile
 from tacit.report.facts import PartyFacts
 from tacit.report.number import byte_count, duration, number
+from tacit.report.page import lead
 from tacit.report.plots import calibration_plot, forest_plot, roc_plot
 from tacit.report.row import NOT_IDENTIFIED, CoefficientRow
 from tacit.report.verdict import verdict_lines
-from tacit.studies.export import EXPORTS
 from tacit.studies.next_study import next_study
 from tacit.web.account import Account
 from tacit.web.chart import chart
+from tacit.web.coordinator.api import result_file, results_of
 from tacit.web.coordinator.permission import check_member, desk_of, may_change, seen_version
 from tacit.web.form import go_to, needs, once, read_form
 from tacit.web.page import show
@@ -38,17 +38,15 @@ router = APIRouter()
 Reader = Annotated[Account | None, Depends(check_member)]
 Researcher = Annotated[Account, Depends(needs("researcher"))]
 
-# name of a download -> content type, file name's ending
 DOWNLOADS = {
-    "model.json": ("application/json", "The model, for `tacit.load`"),
-    "model.onnx": ("application/octet-stream", "ONNX, for other programs"),
-    "coefficients.csv": ("text/csv; charset=utf-8", "Coefficients, for a spreadsheet"),
-    "report.html": ("text/html; charset=utf-8", "The whole report"),
-    "result.json": ("application/json", "All figures, for scripts"),
-    "study.toml": ("text/plain; charset=utf-8", "The study file"),
+    "model.json": "The model, for `tacit.load`",
+    "model.onnx": "ONNX, for other programs",
+    "coefficients.csv": "Coefficients, for a spreadsheet",
+    "report.html": "The whole report",
+    "result.json": "All figures, for scripts",
+    "study.toml": "The study file",
 }
-_MEASURED = "measured.json"  # what `measure` keeps
-_MADE: dict[str, Callable[[Method], bytes]] = {"model.onnx": EXPORTS["onnx"], "coefficients.csv": EXPORTS["csv"]}
+_MEASURED = "measured"  # what `measure` keeps
 
 
 @router.get("/studies/{study}/result")
@@ -69,7 +67,7 @@ async def result_page(request: Request, account: Reader, study: str, version: in
         "measured": _measured(request, found),
         "may_measure": may_change(account, found),
         "notices": facts.notices,
-        "downloads": _offered(model),
+        "downloads": [(name, DOWNLOADS[name]) for name in DOWNLOADS if name in results_of(request, found)],
         "citation": citation(found, model),
         "may_continue": account is not None and account.may("researcher"),
     }
@@ -78,11 +76,8 @@ async def result_page(request: Request, account: Reader, study: str, version: in
 
 @router.get("/studies/{study}/result/{name}")
 async def download(request: Request, account: Reader, study: str, name: str, version: int | None = None) -> Response:
-    """One of the files of a result."""
-    found = seen_version(request, study, version)
-    content = result_file(request, found, name)
-    headers = {"content-disposition": f'attachment; filename="{found.study}-{found.number}-{name}"'}
-    return Response(content, media_type=DOWNLOADS[name][0], headers=headers)
+    """One of the files of a result: the same bytes as scripts get."""
+    return result_file(request, seen_version(request, study, version), name)
 
 
 @router.post("/studies/{study}/continue")
@@ -143,7 +138,7 @@ def _measured(request: Request, version: StudyVersion) -> dict[str, Markup]:
 
 def _verdict(request: Request, version: StudyVersion, model: Method) -> list[str]:
     told: list[str] = _kept(request, version).get("verdict", [])
-    return told or list(verdict_lines(model.facts_, model.metrics_))
+    return told or list(verdict_lines(model.facts_, model.metrics_)) or [lead(model.facts_)]
 
 
 def _given(party: PartyFacts) -> list[str]:
@@ -154,23 +149,6 @@ def _given(party: PartyFacts) -> list[str]:
         f"{party.epsilon:.4g}" if party.is_private else "NOT PRIVATE",
         byte_count(party.bytes_sent),
     ]
-
-
-def result_file(request: Request, version: StudyVersion, name: str) -> bytes:
-    """The content of a download: the same bytes for the page and for scripts; 404 if there is none."""
-    if name not in DOWNLOADS:
-        raise HTTPException(404)
-    if name == "study.toml":
-        return version.text.encode()
-    if name in _MADE:
-        try:
-            return _MADE[name](model_of(request, version))
-        except TacitError as error:
-            raise HTTPException(404, str(error)) from error
-    content = desk_of(request).studies.attachment(version, name)
-    if content is None:
-        raise HTTPException(404)
-    return content
 
 
 def model_of(request: Request, version: StudyVersion) -> Method:
@@ -189,11 +167,6 @@ def citation(version: StudyVersion, model: Method) -> str:
         f"{version.author} ({year}). {version.name}, version {version.number}: a model of {model.facts_.target} "
         f"learned by {model.name} from {n_parties} parties with Tacit. Study digest sha256:{version.digest}."
     )
-
-
-def _offered(model: Method) -> list[tuple[str, str]]:
-    is_linear = getattr(model, "coef_", None) is not None
-    return [(name, words) for name, (_, words) in DOWNLOADS.items() if is_linear or name != "model.onnx"]
 
 
 def _figures(model: Method) -> list[tuple[str, str]]:

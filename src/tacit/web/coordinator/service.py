@@ -47,10 +47,10 @@ class CoordinatorSite:
         self._server = SiteServer(listen, folder)
         self._database = store.open_store(folder / store.FILE)
         self.studies = StudyStore(folder / study_store.FILE)
-        hosts = frozenset({file.host}) if file.host else own_hosts(self._server.port, names)
-        settings = SiteSettings(name=file.name, hosts=hosts, tls=self._server.is_tls or bool(file.host))
         self.operations = StudyOperations(folder, self.studies)
         self._forecaster = Forecaster(folder)
+        hosts = frozenset({file.host}) if file.host else own_hosts(self._server.port, names)
+        settings = SiteSettings(name=file.name, hosts=hosts, tls=self._server.is_tls or bool(file.host))
         self.site, self.app = make_coordinator_site(
             settings,
             self._database,
