@@ -189,7 +189,7 @@ def opt_in(
     extent = decision.ConsentTerms(runs=runs, until=decision.end_of_day(until))
     wanted = [_found(study, consents) for study in studies]
     for offered in wanted:
-        decision.check_policy(offered, folder)
+        decision.check_open(offered, folder)
     budget = PartyFile.read(folder).policy.budget
     book = Ledger(folder / LEDGER)
     account = book.sole_account(own.identity.name)

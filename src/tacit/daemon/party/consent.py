@@ -271,27 +271,19 @@ class Consents:
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
             "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
-            "COALESCE(consent.time, 0.0), COALESCE(why, ''), until FROM study "
+            "until, COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
             "LEFT JOIN consent ON consent.digest = study.digest "
             f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
         )
         return [
             OfferedStudy(
-                digest=d,
-                text=text,
-                seen=seen,
-                state=state,
-                runs=runs,
-                sum_group=_keys(keys),
-                decided=decided,
-                ended=why,
-                until=until,
-                approvals=self._approvals("approval", d),
+                digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(keys), until=until,
+                decided=decided, ended=why, approvals=self._approvals("approval", d),
                 replaced_by=self._approvals("replaced", d),
             )
-            for d, text, seen, state, runs, keys, decided, why, until in rows
-        ]
+            for d, text, seen, state, runs, keys, until, decided, why in rows
+        ]  # fmt: skip
 
     def _approvals(self, table: str, digest: str) -> tuple[Approval, ...]:
         rows = self._database.execute(f"SELECT body FROM {table} WHERE digest = ? ORDER BY fingerprint", (digest,))
