@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.web.browser import Browser
 from tests.web.conftest import PASSWORD, STUDY, LiveDesk
 from tests.web.test_catalogue import WAY
@@ -12,6 +14,8 @@ NAMES = {
     "Sepsis, early signs": "published",
     "Length of stay after hip surgery": "in review",
 }
+
+pytestmark = pytest.mark.slow
 
 
 def fill(desk: LiveDesk) -> str:
@@ -73,6 +77,27 @@ def test_reading_and_logging_in_work_without_javascript(browser: Browser, live_d
     page.goto(f"{live_desk.url}/studies/{study}")
     page.get_by_role("button", name="Log out").click()
     page.get_by_role("heading", name="Log in").wait_for()
+
+
+def test_what_was_typed_is_not_lost_with_the_session(browser: Browser, live_desk: LiveDesk) -> None:
+    live_desk.new_account("ada", "researcher")
+    page = browser.page()
+    browser.log_in(page, live_desk.url, "ada", PASSWORD)
+    page.goto(f"{live_desk.url}/tokens")
+    page.get_by_label("What it is for").fill("the report that runs every night")
+    live_desk.live.call(lambda: live_desk.site.sessions.end_all("ada"))
+    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("heading", name="This form came too late").wait_for()
+    page.problems.clear()  # the browser itself notes the 403
+    browser.pictures(page, "too-late")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Log in, in another tab").click()
+    browser.log_in(opened.value, live_desk.url, "ada", PASSWORD)
+    for _ in range(2):  # the first page was still that of a visitor
+        page.get_by_role("button", name="Send it again").click()
+        page.wait_for_load_state()
+    page.locator("#secret").wait_for()
+    assert [each.label for each in live_desk.site.tokens.of("ada")] == ["the report that runs every night"]
 
 
 def test_a_failed_log_in_is_told_where_reading_goes_on(browser: Browser, live_desk: LiveDesk) -> None:

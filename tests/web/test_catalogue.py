@@ -78,6 +78,20 @@ def test_search_and_states(public_desk: Desk) -> None:
     assert visitor.get("/?search=" + "x" * 201).status_code == 400
 
 
+def test_many_studies_come_on_pages(public_desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.web.coordinator.catalogue.PER_PAGE", 2)
+    for name in ("First", "Second", "Third"):
+        publish(public_desk, STUDY.replace("Readmission", name))
+    visitor = public_desk.visitor()
+    first, second = visitor.get("/?state=published").text, visitor.get("/?page=2&state=published").text
+    assert [f">{name}<" in first for name in ("First", "Second", "Third")] == [False, True, True]
+    assert 'href="/?page=2&amp;state=published"' in first
+    assert ">First<" in second
+    assert ">Third<" not in second
+    assert "no more studies" in visitor.get("/?page=9").text
+    assert visitor.get("/?page=0").status_code == 400
+
+
 def test_names_are_text_whatever_they_contain(public_desk: Desk) -> None:
     publish(public_desk, STUDY.replace("Readmission", "A <script>alert(1)"))
     page = public_desk.visitor().get("/").text

@@ -172,5 +172,7 @@ def test_the_forecast_stands_beside_the_form(with_forecasts: Desk, monkeypatch: 
     assert page.count("<svg xmlns") + page.count('class="chart"') >= 3
     assert "style=" not in page
     assert "Who sees what" in page
+    named = {"method": "private-newton", "settings": 'start = "/etc/passwd"'}
+    assert "the site reads none for a forecast" in ada.post("/studies/new", {**FORM, **named, "do": "check"}).text
     wrong = ada.post("/studies/new", {**FORM, "n_records": "-3", "do": "check"}).text
     assert "must be a whole number from 1 to 100,000" in wrong

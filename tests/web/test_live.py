@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+from starlette.exceptions import HTTPException
+
 from tacit.web.live import Broadcaster
 
 
@@ -44,5 +47,24 @@ def test_a_slow_watcher_gets_the_last_of_each_name() -> None:
         assert {(await anext(events)).data, (await anext(events)).data} == {"999", "n"}
         live.close()
         assert [event async for event in events] == []
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_a_stream_ends_when_its_watcher_may_no_longer_watch_and_when_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        live, may = Broadcaster(), [True]
+        events = live._events(frozenset({"a"}), lambda: may[0])
+        live.publish("a", "step", "1")
+        assert (await anext(events)).data == "1"
+        may[0] = False
+        live.publish("a", "step", "not for them")
+        assert [event async for event in events] == []
+        assert live.n_watchers == 0
+        monkeypatch.setattr("tacit.web.live.MOST_WATCHERS", 0)
+        with pytest.raises(HTTPException, match="Too many pages"):
+            live.watch(["a"])
 
     asyncio.run(asyncio.wait_for(main(), 60))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import httpx
@@ -9,9 +10,11 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from tacit.errors import SettingError
+from tacit.federation.nats.journal import Journal
+from tacit.web.coordinator.service import CoordinatorSite, WebWish
 from tacit.web.coordinator.web_file import FILE, WebFile
 from tacit.web.open_id import Provider, ProviderSettings
-from tests.web.conftest import PASSWORD, Desk, Visitor
+from tests.web.conftest import PASSWORD, Client, Desk, Visitor
 from tests.web.provider import ISSUER, TestProvider
 
 ADA = {"sub": "ada-17", "email": "Ada@Example.org", "email_verified": True}
@@ -186,6 +189,8 @@ def test_the_settings_are_read_from_the_folder(tmp_path: Path) -> None:
         (GOOD.replace('label = "U"\n', ""), "label is missing"),
         (GOOD.replace('"secret"', '"nothing"'), "cannot be read"),
         (GOOD.replace("North", "No\\u202erth"), "can be seen"),
+        ('[site]\naddress = "http://a.example"', "must be https://HOST"),
+        ('[site]\naddress = "https://a.example/tacit"', "must be https://HOST"),
         ("sign_on = 5", "must be a table"),
         ("[sign_on", "is not TOML"),
     ],
@@ -195,6 +200,25 @@ def test_wrong_settings_are_one_line_that_says_where(tmp_path: Path, text: str, 
     with pytest.raises(SettingError, match=told) as error:
         WebFile.read(tmp_path)
     assert str(tmp_path) in str(error.value)
+
+
+def test_behind_a_proxy_with_tls_the_site_has_the_proxys_address(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('[site]\naddress = "https://Studies.example.org"\n')
+    site = CoordinatorSite(tmp_path, WebWish(listen="127.0.0.1:0"), Journal("coordinator", io.StringIO()))
+    try:
+        client = Client(site.app, host="studies.example.org")
+        answer = client.get("/log-in")
+        assert answer.headers["set-cookie"].startswith("__Host-")
+        assert Client(site.app, host="127.0.0.1:8020").get("/log-in").status_code == 400
+        site.site.accounts.add("ada", "viewer")
+        site.site.accounts.set_password("ada", PASSWORD)
+        visitor = Visitor(Client(site.app, host="studies.example.org", scheme="https"))
+        token = visitor.token("/log-in")
+        form = {"name": "ada", "password": PASSWORD, "csrf": token}
+        headers = {"origin": "https://studies.example.org"}
+        assert visitor.client.post("/log-in", data=form, headers=headers).status_code == 303
+    finally:
+        site.close()
 
 
 def test_a_secret_that_others_may_read_is_refused(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ _TOLD = {
     405: ("This cannot be done here", "The page takes other requests. Go back and use its buttons."),
     413: ("That is too much at once", "The site takes one megabyte. Send a shorter text or a smaller file."),
     429: ("Too many attempts", "Wait a while before the next one. This keeps others from guessing a password."),
+    503: ("Too many at once", "The site is busy. Try again in a while."),
     500: ("Something went wrong here", "It is not your fault. Try again, and tell the administrator if it stays so."),
 }
 
@@ -109,6 +110,7 @@ async def _not_own_form(request: Request, error: NotOwnForm) -> Response:
             form = await read_form(request)
         except (TacitError, HTTPException):
             form = {}
+        await request.close()
         kept = {name: text for name, text in form.items() if name not in _SECRET_FIELDS and "password" not in name}
     values = {"kept": kept, "from_here": error.from_here, "action": request.url.path, "log_in": LOG_IN}
     return HTMLResponse(render(request, site, "not_own_form.html.j2", status=403, **values), status_code=403)

@@ -14,11 +14,13 @@ never the last one, and whatever is published costs a bounded amount of memory f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.exceptions import HTTPException
 
+MOST_WATCHERS = 2000
 _PING_SECONDS = 15
 
 
@@ -35,8 +37,8 @@ class Broadcaster:
     """One for a site.
 
     Guarantees:
-        A watcher gets the latest event of each topic and name that it watches: at once those published before, then
-        each change. After `close` every watcher's stream ends, and new ones end at once.
+        At most 2,000 watch at once. A watcher gets the latest event of each topic and name that it watches: at once
+        those published before, then each change. After `close` every stream ends, and new ones end at once.
     """
 
     def __init__(self) -> None:
@@ -61,9 +63,14 @@ class Broadcaster:
         """Keep nothing of a topic for those who come later."""
         self._latest.pop(topic, None)
 
-    def watch(self, topics: Collection[str]) -> EventSourceResponse:
-        """The answer to a page that watches these topics."""
-        return EventSourceResponse(self._events(frozenset(topics)), ping=_PING_SECONDS)
+    def watch(self, topics: Collection[str], may_go_on: Callable[[], bool] = lambda: True) -> EventSourceResponse:
+        """The answer to a page that watches these topics, until `may_go_on` says no before an event; 503 if it is full.
+
+        A browser whose stream ends asks again, and is then answered like anybody who comes.
+        """
+        if len(self._watchers) >= MOST_WATCHERS:
+            raise HTTPException(503, "Too many pages follow this site at once. Read the page again in a while.")
+        return EventSourceResponse(self._events(frozenset(topics), may_go_on), ping=_PING_SECONDS)
 
     def close(self) -> None:
         """End every stream; call it on the loop."""
@@ -78,13 +85,15 @@ class Broadcaster:
                 watcher.due[topic, name] = text
                 watcher.woken.set()
 
-    async def _events(self, topics: frozenset[str]) -> AsyncIterator[ServerSentEvent]:
+    async def _events(
+        self, topics: frozenset[str], may_go_on: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[ServerSentEvent]:
         self._loop = asyncio.get_running_loop()
         watcher = _Watcher(topics)
         watcher.due = {(topic, name): text for topic in topics for name, text in self._latest.get(topic, {}).items()}
         self._watchers.add(watcher)
         try:
-            while not self._is_closed:
+            while not self._is_closed and may_go_on():
                 due, watcher.due = watcher.due, {}
                 watcher.woken.clear()
                 for (_, name), text in due.items():

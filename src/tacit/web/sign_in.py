@@ -17,7 +17,7 @@ from tacit.web.page import show
 from tacit.web.site import Site, site_of
 
 router = APIRouter()
-_WRONG = "Name and password do not fit together. Both are as they were given to you, in lower case."
+_WRONG = "Name and password do not fit together. Look at both, and at the Caps Lock key, and try again."
 
 
 @router.get(LOG_IN)

@@ -30,7 +30,8 @@ def test_the_commands_on_the_page_exist_with_their_options(page: Path) -> None:
     runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
     for command in found:
         words = shlex.split(command)[1:]
-        depth = 2 if words[0] in ("coordinator", "center", "party", "data", "study") else 1
+        groups = ("approver", "coordinator", "center", "party", "data", "study")
+        depth = 2 if words[0] in groups else 1
         shown = runner.invoke(app, [*words[:depth], "--help"])
         assert shown.exit_code == 0, command
         for option in (word for word in words if word.startswith("--")):

@@ -270,7 +270,7 @@ def check_data(study: Named, folder: Folder = FOLDER) -> None:
 
     _, consents = opened(folder)
     asked = _found(study, consents).read()
-    found = PartyFile.read(folder).data.inspect(asked.schema)
+    found = PartyFile.read(folder).data.inspect(asked.schema, person=asked.person)
     out.print("\n".join(found.lines()), soft_wrap=True)
     out.print(f"{found.file}: {'fits' if found.fits else 'does not fit'} {asked.name}", soft_wrap=True)
     if not found.fits:

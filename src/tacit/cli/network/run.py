@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tacit.cli.console import err, folder
 from tacit.cli.result import show_result
-from tacit.daemon.coordinator.run_event import EventWatcher, RunEvent, look_words
-
-if TYPE_CHECKING:
-    from tacit.studies.looking import LookOutcome
+from tacit.daemon.coordinator.run_event import EventWatcher, RunEvent
 
 
 def run(
@@ -52,7 +49,7 @@ def run(
     from tacit.studies.study import Study
 
     asked = Study.read(study, known_methods=METHODS)
-    test_table = None if test is None else Table.from_file(test, asked.schema)
+    test_table = None if test is None else Table.from_file(test, asked.schema, ignore=asked.aside)
     own = CoordinatorFolder(coordinator)
     target = None if out_dir is None else folder(out_dir)
     with Progress(asked.name, target) as progress:
@@ -112,13 +109,11 @@ class Progress(EventWatcher):
                 self._states.pop(event.party, None)
                 self._tell(f"{event.party} is left out ({event.words}); beginning again with the rest")
                 self._write("left", name=event.party, why=event.words)
+            case "look":
+                self._tell(event.words)
+                self._write("look", words=event.words)
         if event.kind in ("round", "answered", "party"):
             self._show()
-
-    def looked(self, outcome: LookOutcome) -> None:
-        """A look of the study is over."""
-        self._tell(look_words(outcome))
-        self._write("look", number=outcome.look.number, records=outcome.n_records, why=outcome.why or None)
 
     def _tell(self, line: str) -> None:
         if self._live is None:

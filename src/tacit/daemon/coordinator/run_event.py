@@ -6,21 +6,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tacit.daemon.coordinator.run_record import Run
 from tacit.federation.nats.kind import ANSWER, CALLS, REFUSAL
 from tacit.record import decode_record, encode_record
 from tacit.storage import open_database
+from tacit.studies.looking import LookOutcome
 from tacit.visible import shown
-
-if TYPE_CHECKING:
-    from tacit.studies.looking import LookOutcome
 
 FILE = "events.db"
 MOST_EVENTS = 5000  # of one study: the oldest are forgotten
 
-Kind = Literal["began", "resumed", "round", "answered", "party", "left", "consent", "look", "finished", "ended"]
+Kind = Literal["began", "resumed", "round", "answered", "party", "left", "look", "consent", "finished", "ended"]
 
 _LONGEST = 500  # characters of what a party says
 _TABLES = """
@@ -39,8 +37,8 @@ class RunEvent:
 
     Attributes:
         kind: what happened. "party": a party said something; "answered": it answered a round; "left": it is left out;
-            "look": what a look of the study came to; "consent": its owner opted in or out; "ended": the run stopped,
-            and `words` say why.
+            "look": a look of the study is over; "consent": its owner opted in or out; "ended": the run stopped, and
+            `words` say why.
         party: whose doing it was; empty if nobody's alone.
         words: what was said or done, with nothing hidden in it.
         round: the number of the round.
@@ -98,19 +96,14 @@ class EventWatcher:
 
     def looked(self, outcome: LookOutcome) -> None:
         """A look of the study is over."""
-        self._say("look", words=look_words(outcome))
+        widths = {one.coefficient: one.half_width for one in outcome.reached}
+        told = "; ".join(f"{name} {'not identified' if w is None else f'to {w:.3g}'}" for name, w in widths.items())
+        why = outcome.why or f"{told or 'it has no goal'}; the study goes on"
+        self._say("look", words=f"{outcome.look.words} with {outcome.n_records:,} records: {why}")
 
     def _say(self, kind: Kind, *, party: str = "", words: str = "") -> None:
         event = RunEvent(kind=kind, party=party, words=words[:_LONGEST], round=self._round, attempt=self._attempt)
         self._tell_event(event)
-
-
-def look_words(outcome: LookOutcome) -> str:
-    """What a look came to, in a sentence."""
-    widths = {one.coefficient: one.half_width for one in outcome.reached}
-    told = "; ".join(f"{name} {'not identified' if w is None else f'to {w:.3g}'}" for name, w in widths.items())
-    why = outcome.why or f"{told or 'it has no goal'}; the study goes on"
-    return f"{outcome.look.words} with {outcome.n_records:,} records: {why}"
 
 
 class RunEvents:

@@ -97,8 +97,11 @@ class Finished:
         return told
 
 
-def offer_of(study: Study, approvals: Sequence[Approval] = (), *, ended: str = "") -> Offer:
-    """The study as it is announced, with those who signed it; a `StudyError` if it plans looks that cannot be kept."""
+def offer_of(study: Study, approvals: Sequence[Approval] = ()) -> Offer:
+    """The study as it is announced, with those who signed that it is good.
+
+    Raises a `StudyError` if it plans looks that cannot be kept.
+    """
     if study.stop is not None:
         look_methods(study)
     return Offer(
@@ -111,7 +114,6 @@ def offer_of(study: Study, approvals: Sequence[Approval] = (), *, ended: str = "
         parties=study.federation.parties,
         dropouts=study.federation.dropouts,
         approvals=tuple(approvals),
-        ended=ended,
     )
 
 
@@ -164,7 +166,7 @@ class StudyRun:
                     name = f"{self._offer.digest} look {look.number}"
                     self._one_run(connection, _Task(method=method, name=name, look=look), wait, fresh)
             done = self._record.outcomes()
-            connection.announce(offer_of(self._study, self._offer.approvals, ended=done[-1].why))
+            connection.announce(replace(self._offer, ended=done[-1].why))
         run = self._runs.last(f"{self._offer.digest} look {len(done)}")
         return Finished(run=run, model=load(self._model_file(len(done))), outcomes=done)
 

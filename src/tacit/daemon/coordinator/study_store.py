@@ -22,7 +22,7 @@ from tacit.rand import Rng
 from tacit.storage import Database, open_database
 from tacit.studies.study import Study
 
-FILE = "studies.db"
+FILE = "catalogue.db"  # a party's studies.db has what it was offered
 LONGEST_TEXT = 400_000  # characters of a study file
 
 State = Literal["draft", "in review", "approved", "published", "running", "finished", "stopped"]

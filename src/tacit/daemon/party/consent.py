@@ -78,11 +78,11 @@ class OfferedStudy:
         state: "in", "out", or "" where nothing was said yet.
         runs: how many runs are allowed.
         sum_group: the names and public keys of those with whom the owner agreed to be added up.
+        decided: when the owner said so; of a consent that was given again, when it was given first.
+        ended: why the study is over, as the coordinator says; empty while it is open.
         until: when the consent ends by itself, in seconds since 1970; None: it does not.
         approvals: who signed that it is good; whether they count is the policy's to say.
         replaced_by: approvals of studies that replace this one, by people whom the owner had accepted.
-        decided: when the owner said so; of a consent that was given again, when it was given first.
-        ended: why the study is over, as the coordinator says; empty while it is open.
     """
 
     digest: str
@@ -91,11 +91,11 @@ class OfferedStudy:
     state: str
     runs: int
     sum_group: Mapping[str, bytes] = field(default_factory=dict)
+    decided: float = 0.0
+    ended: str = ""
     until: float | None = None
     approvals: tuple[Approval, ...] = ()
     replaced_by: tuple[Approval, ...] = ()
-    decided: float = 0.0
-    ended: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -161,10 +161,11 @@ class Consents:
         if study.digest() != offer.digest:
             raise WireError(f"the announced study {offer.name!r} is not the one that its digest names")
         with self._database.transaction():  # whoever reads the study reads its approvals too
-            if offer.ended:
-                row: tuple[object, ...] = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
-                self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", row)
             is_new = self.keep(study)
+            if offer.ended:
+                ended = (offer.digest, shown(offer.ended)[:_MOST_WORDS])
+                self._database.execute("DELETE FROM ended WHERE digest NOT IN (SELECT digest FROM study)")
+                self._database.execute("INSERT OR REPLACE INTO ended VALUES (?, ?)", ended)
             signed = [one for one in offer.approvals[:MOST_APPROVALS] if one.study == offer.digest and one.is_signed]
             for approval in signed:
                 self.keep_approval(approval)

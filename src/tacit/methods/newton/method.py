@@ -56,12 +56,12 @@ from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton.interval import interval
-from tacit.methods.newton.moments import constant_row, raised, with_constant
+from tacit.methods.newton.moments import as_curvature, constant_row, steeper, with_constant
 from tacit.methods.newton.neighbour import worst_pair
 from tacit.methods.newton.rule import NewtonOutlook, Rules, default_rules, outlook
-from tacit.methods.newton.shape import opened_shape
+from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
-from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, exact_solution
+from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, answer_directions, exact_solution
 from tacit.methods.newton.statistic import (
     Plan,
     Shape,
@@ -245,11 +245,14 @@ class PrivateNewton(Method):
         start = self._start_theta(plan, channel.schema)
         is_exact = math.isinf(self.epsilon)
         n_records = float(plan.cohort.n_units)
-        B = np.eye(plan.width) / plan.reach
-        if not is_exact:
+        if is_exact:
+            plain = np.eye(plan.width)
+            outline = Outline(B=plain / plan.reach, n_records=n_records, expected=plain)
+        else:
             squares = channel.sum(party_squares)
-            B, n_records = opened_shape(plan, squares, None if self.relation == "add-remove" else n_records)
-        equation = self._open_moments(channel, plan, B, n_records, start)
+            outline = opened_shape(plan, squares, None if self.relation == "add-remove" else n_records)
+        B, n_records = outline.B, outline.n_records
+        equation = self._open_moments(channel, plan, outline, start)
         if is_exact:
             l2 = 1.0 if self.l2 is None else float(self.l2)
             model = exact_solution(lambda model: self._ask(channel, equation, model)[0], equation, l2)
@@ -307,13 +310,17 @@ class PrivateNewton(Method):
             notices += start_notices(own, [evidence], n_classes=plan.cohort.n_classes, row_norm=1.0)  # weighted rows
         return tuple(notices)
 
-    def _open_moments(self, channel: Channel, plan: Plan, B: Floats, n_records: float, start: Floats) -> Equation:
+    def _open_moments(self, channel: Channel, plan: Plan, outline: Outline, start: Floats) -> Equation:
+        B, n_records = outline.B, outline.n_records
         t, M, weight = plan.unpack(channel.sum(party_moments, Shape(shape=upper(B))), B)
         t_noise, M_noise = plan.moments_noise(B)
         q, c = constant_row(B), plan.cohort.constant
         weight = min(max(weight, _LEAST_WEIGHT * n_records), n_records)
         squared = min(max(float(q @ M @ q) / c**2, weight**2 / n_records), weight)  # the sum of squared weights
         M = with_constant(M, q, squared * c**2)
+        curved = as_curvature(M, M_noise, outline.expected, n_records)
+        if M_noise > 0:
+            curved = steeper(curved, M, answer_directions(t, curved, q if self.fit_intercept else None), M_noise)
         return Equation(
             plan=plan,
             B=B,
@@ -321,7 +328,7 @@ class PrivateNewton(Method):
             n_records=n_records,
             t=t,
             opened=M,
-            M=raised(M, M_noise),
+            M=curved,
             t_noise=t_noise,
             M_noise=M_noise,
             start=np.linalg.solve(B, start.T).T * (weight / squared),

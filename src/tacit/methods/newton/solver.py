@@ -5,8 +5,8 @@ hides it. Opened are t, the second moments M of the rows u, and S at a few model
 as u = a g, but its scores are those of g. We express a model as W, scaled so that a typical row scores W.u. With rho =
 sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
 
-1. *Curvature.* The eigenvalues of M are brought together again, as far as noise has spread them, and raised to 0.4 s_M
-   sqrt(k), s_M the noise of an entry on its diagonal (`moments`).
+1. *Curvature.* M is brought nearer to what the squares say of it, as far as noise hides it. Along t, less what an
+   intercept explains, it is as steep as was opened: there the answer lies (`moments`, 3 and 4).
 2. *A normal population* with these moments says how S bends (`population`), and what S is before anything was asked.
 3. *All rounds at once.* S(W) = S_k + H_k (W - W_k) is an estimate of S(W) for every round k; the normal population is
    one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of M does on
@@ -83,7 +83,7 @@ class Equation:
     n_records: float
     t: Floats
     opened: Floats  # M as it was opened
-    M: Floats  # with no eigenvalue that noise could have made
+    M: Floats  # as curvature (`moments`, 3 and 4)
     t_noise: float
     M_noise: float
     start: Floats
@@ -118,7 +118,7 @@ class Equation:
 
     @cached_property
     def population(self) -> Population:
-        """The normal population with the raised moments."""
+        """The normal population with the moments that are used as curvature."""
         return self.population_of(self.M)
 
     @cached_property
@@ -129,6 +129,20 @@ class Equation:
         counted = square / self.plan.cohort.constant**2  # the sum of squared weights
         Q: Floats = self.M - np.outer(along, along) / square if self.has_intercept else self.M
         return Q / (counted * self.rho**2)
+
+    @cached_property
+    def _uneven(self) -> Floats:
+        """Columns of the uneven law (`shrinkage`): coefficients of encoded columns with the covariance Q^(-1/2).
+
+        The shape is known best of what tells Q: it is A^(-1/2), up to scale and floors.
+        """
+        inverse = np.linalg.inv(self.B)
+        A = inverse @ inverse
+        Q = A[:-1, :-1] - np.outer(A[:-1, -1], A[-1, :-1]) / A[-1, -1] if self.has_intercept else A[:-1, :-1]
+        values, vectors = np.linalg.eigh(Q)
+        values = np.maximum(values, 1e-9 * values[-1])
+        columns: Floats = self.basis.T @ inverse[:, :-1] @ ((vectors * values**-0.25) @ vectors.T)
+        return columns
 
     def observe(self, model: Floats, response: Floats, noise_std: float) -> None:
         """Add a round."""
@@ -248,6 +262,7 @@ class Equation:
             variance=variance,
             spread=self.basis.T @ self._spread @ self.basis,
             free=self.constant_row if self.has_intercept else None,
+            uneven=self._uneven,
         )
         models[kept] = found.models @ self.basis.T
         return Solved(model=np.asarray(vectors @ models, dtype=np.float64), evidence=found.evidence)
@@ -267,6 +282,14 @@ class Equation:
         left = self.basis.T @ (H + l2 * self.penalised) @ self.basis
         model: Floats = self.basis @ np.linalg.solve(left, self.basis.T @ (right + l2 * self.penalised @ start))
         return model
+
+
+def answer_directions(t: Floats, M: Floats, q: Floats | None) -> Floats:
+    """Where t points beyond what an intercept explains: orthonormal rows, one for each two classes told apart."""
+    along = t if q is None else t - np.outer(t @ q, M @ q) / float(q @ M @ q)
+    _, sizes, rows = np.linalg.svd(along, full_matrices=False)
+    pointed: Floats = rows[: max(1, len(t) - 1)][sizes[: max(1, len(t) - 1)] > 0]
+    return pointed
 
 
 def _chance(seen: float, noise: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fastapi import APIRouter
 from starlette.types import ASGIApp
 
 from tacit.daemon.coordinator.study_store import StudyStore
@@ -18,7 +19,7 @@ from tacit.web.page import MenuLink
 from tacit.web.site import Site, SiteSettings, make_app
 
 # A new page is a module with a `router`, and an entry here.
-ROUTERS = (
+ROUTERS: tuple[APIRouter, ...] = (
     sign_in.router, editor.router, deed.router, result_page.router, catalogue.router, people.router, api.router,
     sign_on.router,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -10,6 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from tacit.daemon.coordinator.study_store import STATES, State, StudyVersion
 from tacit.errors import TacitError
+from tacit.studies.study import Study
 from tacit.web.account import Account
 from tacit.web.coordinator.permission import check_member, desk_of, may_see, seen_version
 from tacit.web.coordinator.study_view import study_values
@@ -17,34 +19,46 @@ from tacit.web.coordinator.words import StudyWords, in_words
 from tacit.web.page import show
 
 router = APIRouter()
+PER_PAGE = 48
 Reader = Annotated[Account | None, Depends(check_member)]
 
 
 @router.get("/")
 async def catalogue(
-    request: Request, account: Reader, search: Annotated[str, Query(max_length=200)] = "", state: str = ""
+    request: Request,
+    account: Reader,
+    search: Annotated[str, Query(max_length=200)] = "",
+    state: str = "",
+    page: Annotated[int, Query(ge=1, le=100_000)] = 1,
 ) -> Response:
-    """Every study that the visitor may see, newest first."""
+    """The studies that the visitor may see, newest first, so many on a page."""
     desk = desk_of(request)
     chosen: tuple[State, ...] = tuple(each for each in STATES if state in ("", each))
     found = desk.seen_studies(account, chosen, search)
     everything = desk.seen_studies(account) if search or state else found
     counts = {each: sum(version.state == each for version in everything) for each in STATES}
-    entries = [(version, words_of(version)) for version in found]
+    entries = [(version, words_of(version)) for version in found[PER_PAGE * (page - 1) : PER_PAGE * page]]
     values: dict[str, Any] = {
         "entries": entries,
         "counts": counts,
         "total": len(everything),
         "search": search,
         "state": state,
+        "page": page,
+        "n_pages": max(1, -(-len(found) // PER_PAGE)),
     }
     return show(request, "coordinator/catalogue.html.j2", **values)
 
 
 def words_of(version: StudyVersion) -> StudyWords | None:
     """A study in plain words; None of a draft that is not a study yet."""
+    return _words(version.text)
+
+
+@lru_cache(maxsize=1000)
+def _words(text: str) -> StudyWords | None:
     try:
-        return in_words(version.read())
+        return in_words(Study.parse(text))
     except TacitError:
         return None
 

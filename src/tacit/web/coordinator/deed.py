@@ -131,7 +131,14 @@ async def stop(request: Request, account: Researcher, study: str) -> Response:
 @router.get("/studies/{study}/events")
 async def events(request: Request, account: Reader, study: str, version: int | None = None) -> Response:
     """What happens in a study, as it happens."""
-    return site_of(request).live.watch([topic(seen_version(request, study, version))])
+    found, site, desk = seen_version(request, study, version), site_of(request), desk_of(request)
+
+    def may_go_on() -> bool:
+        now = None if account is None else site.accounts.find(account.name)
+        is_out = account is not None and (now is None or now.disabled)
+        return not is_out and desk.find_seen(now, study, found.number) is not None
+
+    return site.live.watch([topic(found)], may_go_on)
 
 
 async def _halt(request: Request, account: Account, study: str, state: State, told: str) -> Response:

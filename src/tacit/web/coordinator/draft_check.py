@@ -13,6 +13,7 @@ from markupsafe import Markup
 from tacit.errors import SettingError, StudyError
 from tacit.methods import METHODS
 from tacit.report.number import byte_count, duration
+from tacit.studies.content import FILE_SETTINGS
 from tacit.studies.forecast_process import ForecastQuestion
 from tacit.studies.form import check_form, check_text, form_of
 from tacit.studies.run import method_of
@@ -72,6 +73,9 @@ def question_of(study: Study, typed: Mapping[str, str]) -> ForecastQuestion:
 
     The same for every name and purpose, and for every epsilon that is forecast anyway: such changes cost no time.
     """
+    named = [key for key in FILE_SETTINGS if isinstance(study.settings.get(key), str)]
+    if named:  # a page must not tell what is in the files of this machine
+        raise SettingError(f"method.{named[0]} names a file, and the site reads none for a forecast; use `tacit plan`")
     n_parties, n_records = (_expected(key, typed) for key in EXPECTED)
     if n_parties * n_records > MOST_RECORDS:
         raise SettingError(f"n_records: a forecast takes {MOST_RECORDS:,} records of all parties together at most")

@@ -18,7 +18,7 @@ from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.blocking import BlockingConnection
 from tacit.studies.export import EXPORT_FILES
 from tacit.studies.result import RESULT_FILES
-from tacit.web.coordinator.progress import progress_of, timeline
+from tacit.web.coordinator.progress import progress_values
 from tacit.web.page import fragment
 from tacit.web.site import Site
 
@@ -103,11 +103,10 @@ class StudyOperations:
     def progress_values(self, version: StudyVersion) -> dict[str, Any]:
         """What the live part of a study's page shows."""
         try:
-            asked = version.read().federation.parties or ()
+            study = version.read()
         except TacitError:
-            asked = ()
-        told = progress_of(self.events.of(version.digest), asked)
-        return {"told": told, "line": timeline(told), "state": version.state}
+            return progress_values((), version)
+        return progress_values(self.events.of(version.digest), version, study)
 
     def close(self) -> None:
         """Stop all runs, which the next start resumes, and close the file."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tacit.daemon.coordinator.run_event import RunEvent
+from tacit.daemon.coordinator.study_store import StudyVersion
+from tacit.studies.study import Study
 
 _WIDTH, _ROW, _LEFT = 720, 26, 150  # of the timeline, in its own units
 _MOST_MARKS = 300  # of one party
@@ -79,6 +82,13 @@ def progress_of(events: Sequence[RunEvent], asked: Sequence[str] = ()) -> StudyP
                 told.attempt = max(told.attempt, event.attempt)
     told.parties = sorted(parties.values(), key=lambda party: party.name)
     return told
+
+
+def progress_values(events: Sequence[RunEvent], version: StudyVersion, study: Study | None = None) -> dict[str, Any]:
+    """What the live part of a study's page shows."""
+    told = progress_of(events, (study.federation.parties if study is not None else None) or ())
+    epsilon = study.privacy.epsilon if study is not None and study.privacy is not None else None
+    return {"told": told, "line": timeline(told), "state": version.state, "epsilon": epsilon}
 
 
 def _tell(party: PartyCourse, event: RunEvent) -> None:

@@ -49,7 +49,8 @@ class CoordinatorSite:
         self.studies = StudyStore(folder / study_store.FILE)
         self.operations = StudyOperations(folder, self.studies)
         self._forecaster = Forecaster(folder)
-        settings = SiteSettings(name=file.name, hosts=own_hosts(self._server.port, names), tls=self._server.is_tls)
+        hosts = frozenset({file.host}) if file.host else own_hosts(self._server.port, names)
+        settings = SiteSettings(name=file.name, hosts=hosts, tls=self._server.is_tls or bool(file.host))
         self.site, self.app = make_coordinator_site(
             settings,
             self._database,

@@ -14,7 +14,7 @@ from tacit.web.account import Account
 from tacit.web.coordinator.deed import replaced_digest
 from tacit.web.coordinator.operations import approvals_of
 from tacit.web.coordinator.permission import desk_of, may_approve, may_change
-from tacit.web.coordinator.progress import progress_of, timeline
+from tacit.web.coordinator.progress import progress_values
 
 _RUN_STATES = ("published", "running", "finished", "stopped")
 
@@ -42,8 +42,7 @@ def study_values(
         "state": version.state,
     }
     if desk.operations is None:
-        told = progress_of(())
-        return values | {"told": told, "line": timeline(told)}
+        return values | progress_values((), version)
     return values | desk.operations.progress_values(version)
 
 

@@ -1,13 +1,16 @@
 """`web.toml` in the coordinator's folder: what the site is called, and whom it asks who somebody is.
 
-[site]
-name = "Studies of the northern hospitals"
+    [site]
+    name = "Studies of the northern hospitals"
+    address = "https://studies.example.org"  # only where a proxy before the site speaks TLS with browsers
 
-[sign_on]
-label = "the university"
-issuer = "https://id.example.org"
-client_id = "tacit"
-client_secret_file = "sign_on.secret"    # beside web.toml, readable by its owner alone
+    [sign_on]
+    label = "the university"
+    issuer = "https://id.example.org"
+    client_id = "tacit"
+    client_secret_file = "sign_on.secret"    # beside web.toml, readable by its owner alone
+
+The file may be missing; docs/web.md explains it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tacit.errors import SettingError, StudyError
 from tacit.studies.strict import Section
@@ -28,9 +32,16 @@ _KEYS = ("label", "issuer", "client_id", "client_secret_file")
 
 @dataclass(frozen=True, kw_only=True)
 class WebFile:
-    """The file, read; without one the site has its usual name and no single sign-on."""
+    """The file, read; without one the site has its usual name, no proxy and no single sign-on.
+
+    Attributes:
+        name: what stands on top of every page.
+        host: where a proxy with TLS shows the site: host, and port if it is not the usual one; empty without a proxy.
+        provider: whom the site asks who somebody is.
+    """
 
     name: str = _NAME
+    host: str = ""
     provider: ProviderSettings | None = None
 
     @staticmethod
@@ -61,11 +72,21 @@ def _read(form: dict[str, object], path: Path) -> WebFile:
         if name not in tables:
             raise whole.error(name, f"must be a table; write [{name}] on a line of its own")
     site = Section(tables.get("site", {}), source=str(path), path="site")
-    site.check_keys(("name",))
+    site.check_keys(("name", "address"))
+    host = _host(site.text("address", "write https://HOST")) if "address" in site else ""
     name = site.text("name", "name the site") if "name" in site else _NAME
     if len(name) > 60 or unseen(name):
         raise site.error("name", "must have up to 60 characters that can be seen")
-    return WebFile(name=name, provider=_provider(tables["sign_on"], path) if "sign_on" in tables else None)
+    return WebFile(name=name, host=host, provider=_provider(tables["sign_on"], path) if "sign_on" in tables else None)
+
+
+def _host(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.scheme != "https" or not parts.netloc or parts.path.strip("/") or parts.query or "@" in parts.netloc:
+        raise SettingError(
+            f"site.address {address!r} must be https://HOST and nothing more; leave it out without a proxy"
+        )
+    return parts.netloc.lower().removesuffix(":443")
 
 
 def _provider(table: dict[str, object], path: Path) -> ProviderSettings:

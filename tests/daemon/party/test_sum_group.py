@@ -6,7 +6,7 @@ from tacit.daemon.party.decision import sum_group_lines
 from tacit.federation.member.identity import Identity
 from tacit.studies.study import Study
 
-from ...daemon.conftest import STUDY
+from ..conftest import STUDY
 
 
 def test_the_owner_is_neither_unknown_to_itself_nor_to_be_accepted() -> None:
