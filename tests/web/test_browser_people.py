@@ -61,6 +61,18 @@ def test_a_token_is_made_and_shown_once(browser: Browser, live_desk: LiveDesk) -
     browser.pictures(page, "tokens")
 
 
+def test_a_part_that_cannot_be_sent_says_so(browser: Browser, live_desk: LiveDesk) -> None:
+    live_desk.new_account("ada", "researcher")
+    page = browser.page()
+    browser.log_in(page, live_desk.url, "ada", PASSWORD)
+    page.goto(f"{live_desk.url}/tokens")
+    live_desk.live.call(lambda: live_desk.site.sessions.end_all("ada"))
+    page.evaluate("htmx.ajax('POST', '/tokens', {values: {label: 'a'}})")
+    page.get_by_role("alert").get_by_text("Your session has ended").wait_for()
+    page.problems.clear()  # the browser itself notes the 403
+    browser.check(page)
+
+
 def test_a_part_of_a_page_follows_events(browser: Browser) -> None:
     sites: list[Site] = []
     router = APIRouter()

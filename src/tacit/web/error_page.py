@@ -110,6 +110,7 @@ async def _not_own_form(request: Request, error: NotOwnForm) -> Response:
             form = await read_form(request)
         except (TacitError, HTTPException):
             form = {}
+        await request.close()
         kept = {name: text for name, text in form.items() if name not in _SECRET_FIELDS and "password" not in name}
     values = {"kept": kept, "from_here": error.from_here, "action": request.url.path, "log_in": LOG_IN}
     return HTMLResponse(render(request, site, "not_own_form.html.j2", status=403, **values), status_code=403)

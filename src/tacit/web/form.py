@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import FormData, UploadFile
@@ -58,11 +58,20 @@ def check_password_chosen(request: Request) -> None:
         raise MustChoosePassword
 
 
-async def check_form(request: Request) -> None:
+async def check_form(request: Request) -> AsyncIterator[None]:
     """Refuse whatever changes something and was not sent from a page of this site, made for this visitor.
 
-    The interface for scripts looks at no cookie, so no other site can speak for a visitor there.
+    The interface for scripts looks at no cookie, so no other site can speak for a visitor there. Files that came with a
+    form are closed when the page is done.
     """
+    await _check_own(request)
+    try:
+        yield
+    finally:
+        await request.close()
+
+
+async def _check_own(request: Request) -> None:
     if request.method in _SAFE or request.url.path.startswith(API):
         return
     if not is_from_here(request):

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.nats.server import ServerSettings
+
+from ...daemon.conftest import free_port
 
 BLOCKED = """
 import importlib.util, sys
@@ -30,3 +36,17 @@ def test_the_commands_say_what_to_install() -> None:
         [sys.executable, "-c", BLOCKED, "methods", "--json"], capture_output=True, text=True, check=False
     )
     assert other.returncode == 0
+
+
+def test_the_sites_say_what_to_install(tmp_path: Path) -> None:
+    blocked = BLOCKED.replace('("nats", "nkeys", "cryptography")', '("fastapi",)').replace(
+        '("nats", "nkeys")', '("fastapi",)'
+    )
+    CoordinatorFolder.make(tmp_path / "c", ServerSettings(port=free_port()), None).close()
+    for command in (["serve", "--web"], ["account", "list"]):
+        done = subprocess.run(
+            [sys.executable, "-c", blocked, "coordinator", *command, "--folder", str(tmp_path / "c")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "need the package fastapi; install it with: pip install 'tacit[web]'" in done.stderr

@@ -11,6 +11,27 @@ document.addEventListener("submit", (event) => {
 const summary = document.querySelector(".summary[role=alert]");
 if (summary) summary.focus();
 
+// A part of a page that could not be fetched or sent says so on top, once.
+const tell = (words) => {
+  let told = document.getElementById("told");
+  if (!told) {
+    told = document.createElement("p");
+    told.id = "told";
+    told.className = "flash bad";
+    told.setAttribute("role", "alert");
+    document.getElementById("content").prepend(told);
+  }
+  told.textContent = words;
+};
+document.addEventListener("htmx:responseError", (event) => {
+  const status = event.detail.xhr.status;
+  if (event.detail.xhr.getResponseHeader("HX-Redirect")) return;
+  if (status === 403) tell("Your session has ended, or this page is old. Nothing was changed. Keep what you typed and reload the page.");
+  else if (status === 413) tell("That is too much at once. Nothing was changed. Send a shorter text.");
+  else tell("This did not work, and nothing was changed. Try again, or reload the page.");
+});
+document.addEventListener("htmx:sendError", () => tell("The site does not answer. Nothing was changed. Try again in a while."));
+
 // A button with data-copy copies the text of the element that it names.
 document.addEventListener("click", (event) => {
   const button = event.target.closest && event.target.closest("[data-copy]");
