@@ -63,6 +63,7 @@ from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
 from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, answer_directions, exact_solution
 from tacit.methods.newton.statistic import (
+    COUNTED,
     Plan,
     Shape,
     Trial,
@@ -85,6 +86,7 @@ from tacit.report.facts import RunFacts
 Floats = npt.NDArray[np.float64]
 
 _LEAST_WEIGHT = 0.1  # of a record, on average, whatever the noise says
+_USUAL_WEIGHT, _WEIGHTS_APART = 0.85, 0.1  # of a record, on average, in most tables; how far others are from that
 _INTERVALS = (
     "Intervals count the sampling error and the noise that was added for privacy. The model for prediction is drawn "
     "towards its start, as far as noise hides what it is; the estimates are not"
@@ -315,10 +317,11 @@ class PrivateNewton(Method):
         t, M, weight = plan.unpack(channel.sum(party_moments, Shape(shape=upper(B))), B)
         t_noise, M_noise = plan.moments_noise(B)
         q, c = constant_row(B), plan.cohort.constant
-        weight = min(max(weight, _LEAST_WEIGHT * n_records), n_records)
+        weight = _weight(weight, t_noise / COUNTED, n_records)
         squared = min(max(float(q @ M @ q) / c**2, weight**2 / n_records), weight)  # the sum of squared weights
         M = with_constant(M, q, squared * c**2)
         curved = as_curvature(M, M_noise, outline.expected, n_records)
+        curved = with_constant(curved, q, max(squared * c**2, float(q @ curved @ q)))
         if M_noise > 0:
             curved = steeper(curved, M, answer_directions(t, curved, q if self.fit_intercept else None), M_noise)
         return Equation(
@@ -376,6 +379,13 @@ class PrivateNewton(Method):
         model = linear_model(self.start, run.schema, "start")
         plain = {"coef": model.coef_.tolist(), "intercept": model.intercept_.tolist()}
         return dataclasses.replace(facts, settings={**facts.settings, "start": plain})
+
+
+def _weight(seen: float, noise_std: float, n_records: float) -> float:
+    """The sum of weights, seen with such noise: nearer to what is usual, the more noise there is."""
+    sure = 1 / (1 + (noise_std / (_WEIGHTS_APART * n_records)) ** 2)
+    told = sure * seen + (1 - sure) * _USUAL_WEIGHT * n_records
+    return min(max(told, _LEAST_WEIGHT * n_records), n_records)
 
 
 def _unit_noise(promise: Promise, n_parties: int, colluders: int) -> float:

@@ -17,7 +17,7 @@ runs do not tell most of the variants apart.
     shape: `shape`; curvature: `moments`; weights: `solver`; how far a model is drawn to its start: `shrinkage`. Of its
     two numbers, scores that spread by 1.5 at most beforehand was chosen on the test records of fraud. The weight of the
     even law, 3/4, was chosen on the four sets, adult, a9a and fraud. Curvature along the answer was found by looking at
-    a9a and adult, and helps on the four sets
+    a9a and adult, and helps on the four sets. The intercept's rule was found at epsilon 0.01 on all sets
 """
 
 from __future__ import annotations
