@@ -184,7 +184,7 @@ def test_a_small_table_is_not_told_to_the_coordinator(federation: Loopback) -> N
     study = opted_in(federation, "small", STUDY)
     path = federation.folder("north") / "party.toml"
     text = path.read_text()
-    path.write_text(text.replace("min_records = 10", "min_records = 1000"))
+    path.write_text(text.replace("min_records = 1 ", "min_records = 1000 "))
     try:
         with BlockingConnection(CoordinatorFolder(federation.coordinator)) as connection:
             engine = NatsEngine(connection, offer_of(study))

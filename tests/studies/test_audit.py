@@ -66,6 +66,35 @@ def test_half_the_noise_is_flagged() -> None:
     assert seen[-1][0] == seen[-1][1] == 2 * 2 * 2 * 500
 
 
+PERSONS: list[tuple[str, dict[str, Any]]] = [
+    ("private-newton", {"delta": 0.3}),
+    ("averaging", {"delta": 0}),
+    ("functional-mechanism", {"delta": 0}),
+    ("noisy-descent", {"delta": 0.3}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "settings"), PERSONS)
+def test_a_person_is_protected_where_it_is_the_unit_and_flagged_where_records_are(
+    name: str, settings: dict[str, Any]
+) -> None:
+    """All eight records of a person are replaced."""
+    asked = {"epsilon": 1.0, **settings}
+    result = audit(make(name, {**asked, "unit": "person"}), runs=60, power=False, processes=0)
+    assert result.passes
+    result = audit(make(name, asked), runs=100, power=False, processes=0, replaced="person")
+    assert not result.passes
+
+
+@pytest.mark.slow
+def test_a_party_is_protected_where_it_is_the_unit() -> None:
+    asked = {"epsilon": 1.0, "delta": 0.3, "unit": "party"}
+    assert audit(make("noisy-descent", asked), runs=RUNS, power=False, processes=0).passes
+    with pytest.raises(SettingError, match="objective-perturbation names no neighbours that differ in a person"):
+        audit(make("objective-perturbation"), runs=RUNS, power=False, processes=0, replaced="person")
+
+
 def test_what_promises_nothing_cannot_be_audited() -> None:
     with pytest.raises(SettingError, match="states no epsilon"):
         audit(Pooled())

@@ -13,6 +13,7 @@ from tacit.data.schema import Schema
 from tacit.errors import StudyError
 from tacit.privacy.guarantee import LARGEST_EPSILON
 from tacit.studies import FederationRequest, PrivacyRequest, Study
+from tacit.studies.run import method_of
 from tacit.visible import unseen
 
 # The example of the design, word for word.
@@ -154,6 +155,16 @@ BAD = [
     ("epsilon = 1.0\n", "", r"privacy\.epsilon is missing; give it .* or leave the whole \[privacy\] table out"),
     ("delta = 1e-6", "delta = -1", r"privacy\.delta = -1 must lie strictly between 0 and 1"),
     ("delta = 1e-6", "delta = 1.0", r"privacy\.delta = 1\.0 must lie strictly between 0 and 1"),
+    ('"record" ', '"person" ', r"privacy\.unit = 'person' needs privacy\.person: the column that says whose a record"),
+    (
+        '"record" ',
+        '"party"\nperson = "id" ',
+        r"privacy\.person = 'id' is for privacy\.unit = 'person', and",
+    ),
+    ('unit = "record" ', 'person = "age" ', r"privacy\.person = 'age' is a column that the model uses"),
+    ('unit = "record" ', 'person = "" ', r"privacy\.person is empty; name the column that says whose a record is"),
+    ('unit = "record" ', "person = 7 ", r"privacy\.person must be a text, but is a whole number"),
+    ('unit = "record" ', 'person = "a\\u200bb" ', r"privacy\.person has .*, which nobody sees"),
     ('"record" ', '"recrd" ', r"privacy\.unit is 'recrd', which is unknown; did you mean 'record'\?"),
     (
         '"replace-one" ',
@@ -289,6 +300,18 @@ def test_settings_that_differ_only_in_kind_have_different_digests() -> None:
 def test_the_digest_is_pinned() -> None:
     # a party's consent is to this number: a change here breaks every consent that was given
     assert parse().digest() == "11ee233fa0a1b115e3493776ec76c9ff93301f8141d7f055ff0faf007b17f873"
+
+
+def test_a_column_of_persons_makes_the_person_the_unit() -> None:
+    study = parse('unit = "record" ', 'person = "patient_id" ')
+    assert study.privacy == PrivacyRequest(epsilon=1.0, delta=1e-6, unit="person", person="patient_id")
+    assert Study.parse(study.to_toml()) == study
+    assert study.digest() != parse().digest()
+    assert study.digest() != parse('unit = "record" ', 'person = "patient" ').digest()
+    assert method_of(study).get_params()["unit"] == "person"
+    assert method_of(parse('"record" ', '"party" ')).get_params()["unit"] == "party"
+    with pytest.raises(StudyError, match="objective-perturbation protects one record under replace-one"):
+        method_of(dataclasses.replace(study, method="objective-perturbation"))
 
 
 def test_no_study_can_be_made_that_its_file_could_not_say() -> None:

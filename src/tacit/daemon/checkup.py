@@ -13,7 +13,6 @@ from tacit.daemon.party.anchor import AnchoredLedger
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
 from tacit.daemon.party.settings import PartyFile
-from tacit.data.schema import Schema
 from tacit.errors import TacitError
 from tacit.federation.log_check import check_releases
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
@@ -26,6 +25,7 @@ from tacit.federation.nats.letter import MAX_SKEW, read_letter
 from tacit.federation.nats.server import find_server
 from tacit.secure.certificate import AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE, days_left
 from tacit.secure.share import N_NODES
+from tacit.studies.study import Study
 
 _LEAST_DISK = 1 << 30
 _SOON_DAYS = 30.0
@@ -153,13 +153,13 @@ def _party(folder: MemberFolder) -> list[CheckResult]:
     for offered in studies:
         study = offered.read()
         told = f"the table fits {study.name!r}"
-        results.append(_try("data", partial(_read_table, file, study.schema, told)))
+        results.append(_try("data", partial(_read_table, file, study, told)))
     consents.close()
     return results
 
 
-def _read_table(file: PartyFile, schema: Schema, told: str) -> str:
-    file.data.open(schema)
+def _read_table(file: PartyFile, study: Study, told: str) -> str:
+    file.data.open(study.schema, person=study.person)
     return told
 
 

@@ -26,11 +26,12 @@ from tacit.data.finding import LEAST_VALUES
 from tacit.data.label import near
 from tacit.data.schema import Schema
 from tacit.data.source import CSV_ENDINGS, Source, connect, header_of, no_records_in_errors, open_file
-from tacit.data.sql import code_expression, text_of
+from tacit.data.sql import code_expression, person_expression, text_of
 
 MOST_MISFITS = 20
 """Shown of each column; all are counted."""
 _LONGEST = 60  # characters of a value
+_UNNAMED = "names no person; say whose the record is, or leave it out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,20 +82,24 @@ class Inspection:
         return told
 
 
-def inspect_file(path: str | Path, schema: Schema, *, ignore: Sequence[str] = ()) -> Inspection:
-    """Compare a CSV, TSV or Parquet file with a schema.
+def inspect_file(
+    path: str | Path, schema: Schema, *, ignore: Sequence[str] = (), person: str | None = None
+) -> Inspection:
+    """Compare a CSV, TSV or Parquet file with a schema; `person` names the column that says whose a record is.
 
     Raises a DataError only where the file cannot be read at all; whatever else is wrong is in the result.
     """
     connection = connect()
     wanted = (*schema.feature_names, schema.target.name)
     source = open_file(Path(path), wanted, connection)
-    problems = _column_problems(wanted, (*schema.ignore, *ignore), source.column_names)
+    named = () if person is None else (person,)
+    problems = _column_problems((*wanted, *named), (*schema.ignore, *ignore), source.column_names)
     items = [item for item in (*schema.features, schema.target) if item.name in source.column_names]
     with no_records_in_errors(source.name):
-        looked = _Look(source, items, connection)
+        looked = _Look(source, items, connection, person)
     found = [looked.misfits(item, position) for position, item in enumerate(items)]
-    records = [record for misfits, _ in found for record, _, _ in misfits]
+    unnamed, n_unnamed = looked.unnamed()
+    records = [*(record for misfits, _ in found for record, _, _ in misfits), *unnamed]
     lines = _lines_of(Path(path), wanted, records)
     misfits = tuple(
         Misfit(
@@ -102,14 +107,18 @@ def inspect_file(path: str | Path, schema: Schema, *, ignore: Sequence[str] = ()
         )
         for item, (of_column, _) in zip(items, found, strict=True)
         for record, value, kind in of_column
+    ) + tuple(
+        Misfit(record=record, line=lines.get(record), column=person or "", value="", why=_UNNAMED, is_error=True)
+        for record in unnamed
     )
+    counts = {item.name: count for item, (_, count) in zip(items, found, strict=True) if count}
     problems += looked.problems()
     return Inspection(
         file=source.name,
         n_records=looked.n_records,
         problems=tuple(problems),
         misfits=misfits,
-        counts={item.name: count for item, (_, count) in zip(items, found, strict=True) if count},
+        counts=counts | ({person or "": n_unnamed} if n_unnamed else {}),
         class_counts=looked.class_counts(schema.target),
     )
 
@@ -118,7 +127,11 @@ class _Look:
     """The file inside DuckDB: each record with its place, its texts and its codes."""
 
     def __init__(
-        self, source: Source, items: Sequence[Feature | Target], connection: duckdb.DuckDBPyConnection
+        self,
+        source: Source,
+        items: Sequence[Feature | Target],
+        connection: duckdb.DuckDBPyConnection,
+        person: str | None = None,
     ) -> None:
         self._connection, self._items = connection, items
         places = {name: (column, kind) for name, column, kind in source.columns}
@@ -126,6 +139,9 @@ class _Look:
         for position, item in enumerate(items):
             column, kind = places[item.name]
             parts += [f"{text_of(column)} AS t{position}", f"{code_expression(item, column, kind)} AS v{position}"]
+        self._has_persons = person in places
+        if person is not None and person in places:
+            parts.append(f"{person_expression(places[person][0])} AS p")
         connection.execute(f"CREATE TABLE looked AS SELECT {', '.join(parts or ['1'])} FROM {source.relation}")
         self.n_records = int(self._all("SELECT count(*) FROM looked")[0][0])
 
@@ -142,6 +158,13 @@ class _Look:
         rows = self._all(f"SELECT * FROM ({query}) WHERE kind IS NOT NULL ORDER BY record LIMIT {MOST_MISFITS}")
         count = self._all(f"SELECT count(*) FROM ({query}) WHERE kind IS NOT NULL")[0][0]
         return [(int(record), value or "", str(kind)) for record, value, kind in rows], int(count)
+
+    def unnamed(self) -> tuple[list[int], int]:
+        """The first records that name no person, and how many there are."""
+        if not self._has_persons:
+            return [], 0
+        rows = self._all(f"SELECT rowid + 1 FROM looked WHERE p IS NULL ORDER BY rowid LIMIT {MOST_MISFITS}")
+        return [int(row[0]) for row in rows], int(self._all("SELECT count(*) FROM looked WHERE p IS NULL")[0][0])
 
     def problems(self) -> list[str]:
         """What is wrong with a whole column, or with all records."""

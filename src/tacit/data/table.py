@@ -262,11 +262,14 @@ class Table:
             lambda: sum(table.counts.rows_clipped for table in tables),
         )
 
-    def take(self, rows: ArrayLike, name: str) -> Table:
-        """A table of the rows at these positions, in their order; a position may come again. It tells no persons."""
+    def take(self, rows: ArrayLike, name: str, *, persons: ArrayLike | None = None) -> Table:
+        """A table of the rows at these positions, in their order; a position may come again.
+
+        It knows no persons but those that are given.
+        """
         X, y = self.arrays()
         chosen = np.asarray(rows, dtype=np.intp)
-        return self.from_encoded(name, self.schema, Encoded(X[chosen], y[chosen], {}, 0, 0))
+        return self.from_encoded(name, self.schema, Encoded(X[chosen], y[chosen], {}, 0, 0), persons=persons)
 
     def each_a_person(self) -> Table:
         """The same records, each of a person of its own."""

@@ -109,14 +109,17 @@ class Federation:
         Args:
             schema: the public facts about the columns.
             files: the parties' names and their files: CSV, TSV (also .gz) or Parquet.
-            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`.
+            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`; `person`, the column that says
+                whose a record is, for methods with unit="person".
         """
+        person = settings.pop("person", None)
         if not isinstance(files, Mapping):
             raise SettingError(
                 f"files is a {type(files).__name__}; give the parties' names with their paths, as a dict"
             )
         check_files(files)
-        return cls.from_tables({name: Table.from_file(path, schema) for name, path in files.items()}, **settings)
+        tables = {name: Table.from_file(path, schema, person=person) for name, path in files.items()}
+        return cls.from_tables(tables, **settings)
 
     @classmethod
     def connect(

@@ -175,6 +175,11 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return []
 
     @classmethod
+    def person_neighbours(cls, copies: int = 8) -> list[Neighbours]:
+        """Pairs that differ in all records of one person, or party: so many copies of what differs in the others."""
+        return [pair.of_persons(copies) for pair in cls.worst_neighbours()]
+
+    @classmethod
     def printed_neighbours(cls) -> list[Neighbours]:
         """The same for the calibration that a document prints: pairs that bring its mistake out."""
         return cls.worst_neighbours()

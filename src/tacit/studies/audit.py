@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.data.unit import Unit
 from tacit.errors import RunError, SettingError
 from tacit.federation.channel import Opened
 from tacit.federation.federation import Federation
@@ -90,20 +91,23 @@ def audit(
     power: bool = True,
     processes: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    replaced: Unit | None = None,
 ) -> AuditResult:
     """Audit `method` at the epsilon it states, on each pair of its worst neighbours; `runs` of each neighbour.
 
+    `replaced` says in what neighbours differ; None takes what the method protects. A method that protects records must
+    be flagged on neighbours that differ in a person.
     With several pairs, each is tested at a higher confidence, so that `confidence` holds for the whole. `processes` is
     how many are used, all cores by default; 0 runs in this one.
     """
     if not math.isfinite(getattr(method, "epsilon", math.inf)):
         raise SettingError(f"{method.name} states no epsilon that could be audited; give a finite one")
-    pairs = neighbours_of(method)
+    pairs = neighbours_of(method, replaced)
     if not pairs:
         raise SettingError(f"{method.name} names no neighbours to be audited on")
     noises = (1.0, 0.5) if power else (1.0,)
     cases = [(pair, noise) for noise in noises for pair in range(len(pairs))]
-    outcomes = _collect(method, cases, runs, processes, on_progress)
+    outcomes = _collect((method, replaced), cases, runs, processes, on_progress)
     each = 1 - (1 - confidence) / len(pairs)
     audited: dict[float, list[Audited]] = {noise: [] for noise in noises}
     for (pair, noise), (first, second) in zip(cases, outcomes, strict=True):
@@ -131,9 +135,13 @@ def audit(
     )
 
 
-def neighbours_of(method: Method) -> list[Neighbours]:
+def neighbours_of(method: Method, replaced: Unit | None = None) -> list[Neighbours]:
     """The pairs on which the method is audited, as its calibration asks."""
-    kind = type(method)
+    kind, unit = type(method), replaced or method.weighted_unit
+    if unit != "record":
+        if "unit" not in kind._get_param_names():
+            raise SettingError(f"{method.name} names no neighbours that differ in a {unit}; audit it on its own")
+        return kind.person_neighbours()
     return kind.printed_neighbours() if getattr(method, "calibration", None) == "paper" else kind.worst_neighbours()
 
 
@@ -144,13 +152,14 @@ def _prepared(method: Method, pair: Neighbours, noise: float) -> Method:
 
 
 def _collect(
-    method: Method,
+    audited: tuple[Method, Unit | None],
     cases: list[tuple[int, float]],
     runs: int,
     processes: int | None,
     on_progress: Callable[[int, int], None] | None,
 ) -> list[tuple[Floats, Floats]]:
     """The outcomes of all cases, made in chunks over several processes."""
+    method, replaced = audited
     sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
     tasks = [(case, side, size) for case in range(len(cases)) for side in (0, 1) for size in sizes]
     found: dict[tuple[int, int], list[Outcome]] = {(case, side): [] for case in range(len(cases)) for side in (0, 1)}
@@ -163,7 +172,9 @@ def _collect(
         if on_progress is not None:
             on_progress(done, 2 * runs * len(cases))
 
-    arguments = [(type(method), method.get_params(), *cases[case], side, size) for case, side, size in tasks]
+    arguments = [
+        ((type(method), method.get_params(), replaced), *cases[case], side, size) for case, side, size in tasks
+    ]
     if processes == 0:
         for (case, side, _), task in zip(tasks, arguments, strict=True):
             keep(case, side, _outcomes(*task))
@@ -184,10 +195,11 @@ def _alike(first: list[Outcome], second: list[Outcome]) -> tuple[Floats, Floats]
 
 
 def _outcomes(
-    kind: type[Method], settings: dict[str, Any], pair: int, noise: float, side: int, runs: int
+    audited: tuple[type[Method], dict[str, Any], Unit | None], pair: int, noise: float, side: int, runs: int
 ) -> list[Outcome]:
     """What an attacker sees of `runs` runs on one side of a pair."""
-    neighbours = neighbours_of(kind(**settings))[pair]
+    kind, settings, replaced = audited
+    neighbours = neighbours_of(kind(**settings), replaced)[pair]
     method = _prepared(kind(**settings), neighbours, noise)
     tables = neighbours.first if side == 0 else neighbours.second
     parties = Federation.from_tables(tables, policy=Policy(not_private=[kind.name]))

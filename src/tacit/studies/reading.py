@@ -13,7 +13,7 @@ from tacit.data.feature import MISSING_RULES, UNKNOWN_RULES, Coding
 from tacit.data.schema import Schema
 from tacit.errors import SchemaError, StudyError
 from tacit.privacy.guarantee import RELATIONS, UNITS, Relation, Unit
-from tacit.studies.request import FederationRequest, PrivacyRequest, checked_settings
+from tacit.studies.request import PRIVACY_KEYS, FederationRequest, PrivacyRequest, checked_settings
 from tacit.studies.stop import read_enrolment, read_stop
 from tacit.studies.strict import Section, nearest
 
@@ -152,16 +152,18 @@ def _method(
 
 def _privacy(table: Mapping[str, object], source: str) -> PrivacyRequest:
     section = Section(table, source=source, path="privacy")
-    section.check_keys(("epsilon", "delta", "unit", "relation"))
+    section.check_keys(PRIVACY_KEYS)
     section.need("epsilon", "give it (1 is usual), or leave the whole [privacy] table out")
     epsilon = section.number("epsilon")
     assert epsilon is not None  # `need` has seen it
+    person = section.text("person", "name the column that says whose a record is") if "person" in section else None
     with named(source):
         return PrivacyRequest(
             epsilon=epsilon,
             delta=section.number("delta"),
-            unit=cast(Unit, section.choice("unit", UNITS, "record")),
+            unit=cast(Unit, section.choice("unit", UNITS, "record" if person is None else "person")),
             relation=cast(Relation, section.choice("relation", RELATIONS, "replace-one")),
+            person=person,
         )
 
 

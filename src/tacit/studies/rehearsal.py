@@ -37,7 +37,8 @@ class Rehearsal:
 
     Attributes:
         study: what will be asked.
-        sizes: the number of records of each party.
+        sizes: the number of records of each party, or of persons where the study's promise is for these. Each then has
+            one record: what several of one person tell beyond one depends on how alike they are.
         method: another method than the study's.
         public: public records of the study's columns; None makes records up.
         guess: what made-up records are like.
@@ -114,7 +115,8 @@ class Rehearsal:
 
     def _cut(self, population: Table, rows: npt.NDArray[np.int64]) -> dict[str, Table]:
         parts = np.split(rows, np.cumsum(list(self.sizes.values()))[:-1])
-        return {name: population.take(part, name) for name, part in zip(self.sizes, parts, strict=True)}
+        tables = {name: population.take(part, name) for name, part in zip(self.sizes, parts, strict=True)}
+        return tables if self.study.person is None else {name: t.each_a_person() for name, t in tables.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

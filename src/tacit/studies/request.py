@@ -10,17 +10,26 @@ from tacit.errors import SettingError, StudyError
 from tacit.federation.nats.subject import check_name
 from tacit.privacy.guarantee import RELATIONS, UNITS, Relation, Unit, check_delta, check_epsilon
 
-PRIVACY_KEYS = ("epsilon", "delta", "unit", "relation")
+PRIVACY_KEYS = ("epsilon", "delta", "unit", "relation", "person")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyRequest:
-    """The differential privacy that the study asks for; without a `delta` the method chooses (or needs none)."""
+    """The differential privacy that the study asks for; without a `delta` the method chooses (or needs none).
+
+    `person` is the column of a party's data, no feature, that says whose a record is: the promise is then for persons.
+    """
 
     epsilon: float
     delta: float | None = None
     unit: Unit = "record"
     relation: Relation = "replace-one"
+    person: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values. Omit `person` where there is none, so that older studies keep their digest."""
+        form = asdict(self)
+        return form if self.person is not None else {key: value for key, value in form.items() if key != "person"}
 
     def __post_init__(self) -> None:
         """Refuse what no mechanism can keep."""
@@ -34,6 +43,13 @@ class PrivacyRequest:
             raise StudyError(f"privacy.unit = {self.unit!r} is unknown; choose one of {', '.join(UNITS)}")
         if self.relation not in RELATIONS:
             raise StudyError(f"privacy.relation = {self.relation!r} is unknown; choose one of {', '.join(RELATIONS)}")
+        if self.unit == "person" and not (self.person or "").strip():
+            raise StudyError("privacy.unit = 'person' needs privacy.person: the column that says whose a record is")
+        if self.unit != "person" and self.person is not None:
+            raise StudyError(
+                f"privacy.person = {self.person!r} is for privacy.unit = 'person', and the unit is {self.unit!r}; "
+                f"leave one of the two out"
+            )
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
 

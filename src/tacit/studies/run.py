@@ -27,9 +27,7 @@ def method_of(study: Study, *, method: str | None = None, epsilon: float | None 
     if name in METHODS:
         known = METHODS[name]._get_param_names()
         asked = (
-            {}
-            if privacy is None
-            else {"epsilon": privacy.epsilon, "delta": privacy.delta, "relation": privacy.relation}
+            {} if privacy is None else {key: getattr(privacy, key) for key in ("epsilon", "delta", "relation", "unit")}
         )
         asked["colluders"] = study.federation.colluders
         settings |= {key: value for key, value in asked.items() if key in known and value is not None}

@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,11 @@ class Study:
         for feature in self.schema.features:
             if isinstance(feature, Numeric) and feature.bounds is None:
                 raise StudyError(f"feature {feature.name!r}: low is missing; {BOUND_ADVICE}")
+        if self.person in (*self.schema.feature_names, self.schema.target.name):
+            raise StudyError(
+                f"privacy.person = {self.person!r} is a column that the model uses; name one that only says whose a "
+                f"record is"
+            )
         object.__setattr__(self, "settings", checked_settings(self.settings))
         object.__setattr__(self, "content", checked_content(self.content, self.settings))
         if self.stop is not None:
@@ -74,6 +79,16 @@ class Study:
         elif self.enrolment is not None:
             raise StudyError("an [enrolment] needs looks: give [stop] looks, or enrolment.records")
         _check_visible(_as_written(self.as_dict()))
+
+    @property
+    def person(self) -> str | None:
+        """The column that says whose a record is, where the promise is for persons."""
+        return None if self.privacy is None else self.privacy.person
+
+    @property
+    def aside(self) -> tuple[str, ...]:
+        """Columns that a file for this study may have beside those of the model."""
+        return () if self.person is None else (self.person,)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, known_methods: Collection[str] | None = None) -> Study:
@@ -102,7 +117,7 @@ class Study:
             "purpose": self.purpose,
             "schema": self.schema.to_dict(),
             "method": {"name": self.method, "settings": dict(self.settings)},
-            "privacy": None if self.privacy is None else asdict(self.privacy),
+            "privacy": None if self.privacy is None else self.privacy.as_dict(),
             "federation": self.federation.as_dict(),
             **self._later_tables(),
         }
@@ -133,7 +148,7 @@ class Study:
         if self.method is not None:
             parts.append(["[method]", *toml_lines({"name": self.method, **self.settings})])
         if self.privacy is not None:
-            parts.append(["[privacy]", *toml_lines(asdict(self.privacy))])
+            parts.append(["[privacy]", *toml_lines(self.privacy.as_dict())])
         parts.append(["[federation]", *toml_lines(self.federation.as_dict())])
         parts += [[f"[{name}]", *toml_lines(table)] for name, table in self._later_tables().items()]
         return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
@@ -147,6 +162,7 @@ def _as_written(form: dict[str, Any]) -> dict[str, object]:
         "target": schema["target"],
         "feature": schema["features"],
         "method": {"name": method["name"], **method["settings"]},
+        "privacy": form["privacy"],
         "federation": form["federation"],
         "stop": form.get("stop"),
     }

@@ -163,7 +163,8 @@ BAD_STUDIES = {
     "one class": (replaced('["no", "yes"]', '["no"]'), "study.toml.*class"),
     "not TOML": (replaced("low = 20", "low = = 20"), "study.toml, line"),
     "no promise": (replaced('"averaging"', '"pooled"'), "pooled promises nothing"),
-    "other unit": (replaced("epsilon = 1.0", 'epsilon = 1.0\nunit = "party"'), "protects one record"),
+    "other relation": (replaced("epsilon = 1.0", 'epsilon = 1.0\nrelation = "add-remove"'), "protects one record"),
+    "no persons": (replaced("epsilon = 1.0", 'epsilon = 1.0\nperson = "who"'), r"columns \['who'\] are missing"),
     "quorum": (replaced("[privacy]", "[federation]\nquorum = 4\n[privacy]"), "needs 4 parties and 3 were given"),
     "stranger": (
         replaced("[privacy]", '[federation]\nparties = ["north", "south"]\n[privacy]'),
@@ -180,6 +181,18 @@ def test_a_bad_study_is_one_line_that_says_what_to_do(run: Run, trial: Path, wha
     assert (done.status, done.out) == (2, "")
     assert done.err.count("\n") == 1
     assert re.search(message, done.err), done.err
+
+
+def test_records_of_a_person_count_as_one(run: Run, trial: Path) -> None:
+    replaced("epsilon = 1.0", 'epsilon = 1.0\nperson = "who"')(trial)
+    for name in ("north", "south", "test"):
+        data = pd.read_csv(trial / f"{name}.csv")
+        data.assign(who=np.arange(len(data)) // 2).to_csv(trial / f"{name}.csv", index=False)
+    given = [f"--party={name}={trial / name}.csv" for name in ("north", "south")]
+    done = run("fit", trial / "study.toml", *given, "--test", trial / "test.csv", "--json")
+    assert done.status == 0
+    assert done.json["guarantee"]["unit"] == "person"
+    assert [party["n_records"] for party in done.json["parties"]] == [60, 40]
 
 
 @pytest.mark.parametrize(

@@ -138,14 +138,14 @@ def test_doctor_reads_the_table_of_a_study_that_was_opted_into(served: Loopback,
 
 def test_policy_is_shown_and_checked(served: Loopback, tacit: Call) -> None:
     north = served.folder("north")
-    assert "min_records        10" in tacit("party", "policy", "--folder", north).out
+    assert "min_records        1\n" in tacit("party", "policy", "--folder", north).out
     path = north / "party.toml"
     good = path.read_text()
     assert tacit("party", "policy", "--check", served.root / "study.toml", "--folder", north).status == 0
     for old, new, words in [
         ("epsilon_per_study = 10.0", "epsilon_per_study = 0.5", "one run costs epsilon 1, over"),
-        ("min_records = 10", 'min_records = 10\ncolumns = ["age"]', "column 'treated' is not among"),
-        ("min_records = 10", 'min_records = 10\nmethods = ["pooled"]', "method 'averaging' is not among"),
+        ("min_records = 1 ", 'min_records = 1\ncolumns = ["age"]', "column 'treated' is not among"),
+        ("min_records = 1 ", 'min_records = 1\nmethods = ["pooled"]', "method 'averaging' is not among"),
     ]:
         path.write_text(good.replace(old, new))
         done = tacit("party", "policy", "--check", served.root / "study.toml", "--folder", north)
@@ -157,7 +157,7 @@ def test_policy_is_shown_and_checked(served: Loopback, tacit: Call) -> None:
     ("change", "words"),
     [
         (("min_records", "min_record"), "policy.min_record is an unknown key; did you mean policy.min_records"),
-        (("min_records = 10", "min_records = 0"), "policy.min_records is 0"),
+        (("min_records = 1 ", "min_records = 0 "), "policy.min_records is 0"),
         (("epsilon_in_all = 20.0", 'epsilon_in_all = "much"'), "policy.epsilon_in_all must be a number"),
         (("epsilon_in_all = 20.0", "epsilon_in_all = -1"), "epsilon_in_all = -1"),
         (("not_private = []", "not_private = [1]"), "policy.not_private must be a list of texts"),
@@ -170,7 +170,7 @@ def test_a_wrong_party_file_is_one_line(tmp_path: Path, change: tuple[str, str],
     from tacit.errors import SettingError
 
     write_party_file(tmp_path, DataSource(file=Path("north.csv")))
-    assert PartyFile.read(tmp_path).policy.min_records == 10
+    assert PartyFile.read(tmp_path).policy.min_records == 1
     path = tmp_path / "party.toml"
     text = path.read_text()
     assert change[0] in text

@@ -252,7 +252,7 @@ def test_half_the_noise_claims_more() -> None:
 @pytest.mark.parametrize("noise", [1.0, 0.5])
 def test_its_worst_neighbours_are_as_far_apart_as_is_claimed_and_no_further(noise: float) -> None:
     runs = 80
-    seen = [_outcomes(PrivateNewton, {"epsilon": 1.0, "delta": 0.1}, 0, noise, side, runs) for side in (0, 1)]
+    seen = [_outcomes((PrivateNewton, {"epsilon": 1.0, "delta": 0.1}, None), 0, noise, side, runs) for side in (0, 1)]
     assert not any(failure for outcomes in seen for failure, _ in outcomes)
     first, second = (np.array([score for _, score in outcomes]) for outcomes in seen)
     apart = (first.mean() - second.mean()) / math.sqrt((first.var() + second.var()) / 2)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.console import err, folder, number, out
+from tacit.data.unit import Unit
 from tacit.errors import RunError, SettingError
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ def audit_command(
         float | None, typer.Option(parser=number, metavar="D", help="Audit the Gaussian variant, at this delta.")
     ] = None,
     paper: Annotated[bool, typer.Option("--paper", help="Audit the calibration that the document prints.")] = False,
+    unit: Annotated[Unit, typer.Option(help="What is protected: a record, a person or a party.")] = "record",
+    replace: Annotated[
+        Unit | None, typer.Option(help="In what neighbours differ; the default is what is protected.")
+    ] = None,
     runs: Annotated[int, typer.Option(help="Runs on each of two neighbours; more runs see more.")] = 2000,
     out_dir: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Write audit.svg and audit.json.")
@@ -40,6 +45,8 @@ def audit_command(
 
       tacit audit averaging --delta 0.01 --runs 10000 --out audit
 
+      tacit audit private-newton --unit person
+
       tacit audit objective-perturbation --paper
     """
     from rich.progress import Progress
@@ -54,13 +61,19 @@ def audit_command(
         wanted["delta"] = delta
     if paper:
         wanted["calibration"] = "paper"
+    if unit != "record":
+        wanted["unit"] = unit
     model = _method(method, wanted)
     if runs < 40:
         raise SettingError(f"--runs {runs} is too few to show anything; give at least 40, better 2000")
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task(f"auditing {method}", total=None)
         result = audit(
-            model, runs=runs, power=not paper, on_progress=lambda d, t: progress.update(task, completed=d, total=t)
+            model,
+            runs=runs,
+            power=not paper,
+            on_progress=lambda d, t: progress.update(task, completed=d, total=t),
+            replaced=replace,
         )
     if out_dir is not None:
         folder(out_dir)

@@ -32,7 +32,7 @@ def check(
 
     asked = Study.read(study)
     with working("checking"):
-        found = [inspect_file(path, asked.schema) for path in data]
+        found = [inspect_file(path, asked.schema, person=asked.person) for path in data]
     if json_output:
         print(json.dumps([{**asdict(one), "fits": one.fits} for one in found]))
     else:

@@ -62,7 +62,7 @@ def compare_command(
     if not levels:
         raise SettingError(f"--epsilons {epsilons!r} names none; give numbers such as 0.1,1")
     tables = read_parties(party or [], asked)
-    test_table = Table.from_file(test, asked.schema)
+    test_table = Table.from_file(test, asked.schema, ignore=asked.aside)
     with Progress(console=err, transient=True) as progress:
         task = progress.add_task("comparing", total=None)
         found = compare(

@@ -62,7 +62,7 @@ def fit(
     model = method_of(asked, method=method, epsilon=epsilon)
     model.guarantee  # noqa: B018  # refuses bad settings before any file is read
     tables = read_parties(party or [], asked)
-    test_table = None if test is None else Table.from_file(test, asked.schema)
+    test_table = None if test is None else Table.from_file(test, asked.schema, ignore=asked.aside)
     if out_dir is not None:
         folder(out_dir)
     parties = Federation.from_tables(
@@ -87,7 +87,7 @@ def read_parties(pairs: list[str], study: Study) -> dict[str, Table]:
     files = _parse_parties(pairs, study)
     check_files(files)
     with working("reading"):
-        tables = {name: Table.from_file(path, study.schema) for name, path in files.items()}
+        tables = {name: Table.from_file(path, study.schema, person=study.person) for name, path in files.items()}
     tell_counts(tables)
     return tables
 

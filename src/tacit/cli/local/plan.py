@@ -148,7 +148,7 @@ def _rehearsal(
     from tacit.data.table import Table
     from tacit.studies.rehearsal import Rehearsal
 
-    records = None if public is None else Table.from_file(public, asked.schema)
+    records = None if public is None else Table.from_file(public, asked.schema, ignore=asked.aside)
     return Rehearsal(study=asked, sizes=sizes, method=method, public=records, guess=guess)
 
 

@@ -53,7 +53,7 @@ def run(
     from tacit.studies.study import Study
 
     asked = Study.read(study, known_methods=METHODS)
-    test_table = None if test is None else Table.from_file(test, asked.schema)
+    test_table = None if test is None else Table.from_file(test, asked.schema, ignore=asked.aside)
     own = CoordinatorFolder(coordinator)
     target = None if out_dir is None else folder(out_dir)
     with Progress(asked.name, target) as progress:

@@ -169,7 +169,8 @@ class PartyHandler:
             guard.policy.check_sizes(guard.name, opened.agreement.method.name, opened.agreement.method.sizes_told)
         self._journal.note("ready", study=letter.study, name=opened.study.name)
         accepts: list[Value] = [*sorted(opened.offered.sum_group)]
-        n_told = 0 if opened.agreement.method.sizes_told == "none" else guard.table.n_records
+        method = opened.agreement.method
+        n_told = 0 if method.sizes_told == "none" else guard.table.n_units(method.weighted_unit)
         statement = size_statement(opened.offered.digest, guard.name, n_told)
         card: dict[str, Value] = {
             "n_records": n_told,
@@ -273,7 +274,8 @@ class PartyHandler:
 
     def _open_study(self, offered: OfferedStudy, file: PartyFile, stamp: tuple[object, ...]) -> _Open:
         study = offered.read()
-        table = file.data.open(study.schema, unfit="skip")  # what a record is like must not decide about an answer
+        # What a record is like must not decide about an answer. But each must be of somebody, if persons are promised.
+        table = file.data.open(study.schema, unfit="skip", person=study.person)
         if table.n_complete < table.n_records:
             n_skipped = table.n_records - table.n_complete
             self._journal.note("records-add-nothing", study=offered.digest, records=n_skipped)

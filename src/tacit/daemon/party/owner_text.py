@@ -34,6 +34,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Purpose": study.purpose,
         "Predicts": f"{schema.target.name} ({', '.join(schema.target.classes)})",
         "Columns": ", ".join(schema.feature_names),
+        **({"Persons": _persons(study.person)} if study.person is not None else {}),
         "Method": method.name,
         "Costs": f"{method.guarantee.plain_words()} {_for_what(study, runs)}",
         **({"Looks": words} if (words := plan_words(study)) else {}),
@@ -66,6 +67,14 @@ def _files(study: Study) -> str:
     """The files that the study names, with the content that is consented to."""
     named = [key for key in FILE_SETTINGS if key in study.content]
     return "; ".join(f"{key} = {study.settings[key]}, SHA-256 {study.content[key]}" for key in named)
+
+
+def _persons(column: str) -> str:
+    """How a person's records are told apart from another's."""
+    return (
+        f"your column {column} says whose a record is. It stays here; all records of one person count as one, and the "
+        f"number of persons is told in place of that of records"
+    )
 
 
 def _colluders(stated: int | None) -> str:
@@ -108,7 +117,9 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
         return f"method {method.name!r} is not among policy.methods"
     if policy.columns is not None:
         forbidden = [
-            name for name in (*study.schema.feature_names, study.schema.target.name) if name not in policy.columns
+            name
+            for name in (*study.schema.feature_names, study.schema.target.name, *study.aside)
+            if name not in policy.columns
         ]
         if forbidden:
             return f"column {forbidden[0]!r} is not among policy.columns"

@@ -33,7 +33,7 @@ _TEMPLATE = """# What this party gives and allows. The daemon reads it again whe
 [policy]
 # methods = ["averaging"]     # the methods it takes part in; absent: every one that is private
 # columns = ["age", "sex"]    # the columns it lets a study use; absent: every one
-min_records = 10              # the fewest records with which it answers at all
+min_records = 1               # the fewest records with which it answers at all
 min_records_exact = 20        # the fewest with which it lets a sum without noise be opened
 epsilon_per_study = 10.0      # the most that one study may cost a record, runs and all
 epsilon_in_all = 20.0         # the most that all studies together may cost a record
@@ -74,13 +74,16 @@ class DataSource:
         if n_passwords > 1 or (n_passwords and not (self.database or "").startswith(POSTGRES)):
             raise SettingError("give password_file or password_env, not both, and with database = 'postgres:DSN' only")
 
-    def open(self, schema: Schema, *, unfit: Unfit = "error") -> Table:
-        """The records, checked against the study's schema; what does not fit is an error, or is skipped."""
+    def open(self, schema: Schema, *, unfit: Unfit = "error", person: str | None = None) -> Table:
+        """The records, checked against the study's schema; what does not fit is an error, or is skipped.
+
+        `person` is the column that says whose a record is, where the study's promise is for persons.
+        """
         if self.file is not None:
-            return Table.from_file(self.file, schema, unfit=unfit, spill=self.spill)
+            return Table.from_file(self.file, schema, unfit=unfit, spill=self.spill, person=person)
         assert self.query is not None
         return Table.from_query(
-            self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill
+            self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill, person=person
         )
 
     def _password(self) -> str | None:

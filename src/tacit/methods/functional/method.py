@@ -122,6 +122,7 @@ class FunctionalMechanism(Method):
                 second={"a": b, "b": quiet},
                 settings=settings,
                 score=_likelihood_ratio(a, b, quiet),
+                score_of=_likelihood_ratio,
             )
             for label, (a, b, quiet) in pairs.items()
         ]
@@ -129,7 +130,7 @@ class FunctionalMechanism(Method):
     @classmethod
     def printed_neighbours(cls) -> list[Neighbours]:
         """The same pairs; what the document's parties tell are models, of which the audit finds its own score."""
-        return [replace(pair, score=None) for pair in cls.worst_neighbours()]
+        return [replace(pair, score=None, score_of=None) for pair in cls.worst_neighbours()]
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
@@ -210,14 +211,15 @@ def _likelihood_ratio(
     first: Table, second: Table, quiet: Table
 ) -> Callable[[FunctionalMechanism, list[Opened]], float]:
     """For audits: how much likelier the opened sums are with the first table than with the second, in logarithm."""
-    centres = [statistics(table, 0.0) for table in (first, second)]
-    group = SumGroup.of({"a": first.n_records, "b": quiet.n_records}, quorum=2)
     plans: dict[float, Plan] = {}  # by epsilon: the method, and the same with half its noise
 
     def score(method: FunctionalMechanism, opened: list[Opened]) -> float:
+        unit = method.weighted_unit
         if method.epsilon not in plans:
+            group = SumGroup.of({"a": first.n_units(unit), "b": quiet.n_units(unit)}, quorum=2)
             plans[method.epsilon] = method.plan(method.cohort(first.schema, group))
         plan = plans[method.epsilon]
+        centres = [statistics(table, 0.0, unit) for table in (first, second)]
         seen = plan.unpack(np.asarray(opened[0]))
         if not plan.promise.is_pure:
             units = (1.0, plan.square_unit)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
+from tacit.data.unit import Unit
 from tacit.federation.channel import Opened
 from tacit.federation.group import SumGroup
 from tacit.methods.cohort import Cohort
@@ -41,6 +42,10 @@ class ScoredMethod(Protocol):
     """What the score needs of the method."""
 
     epsilon: float
+
+    @property
+    def weighted_unit(self) -> Unit:
+        """Whose records weigh 1 together."""
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan."""
@@ -66,6 +71,7 @@ def worst_pair() -> Neighbours:
             "relation": "replace-one",
         },
         score=_likelihood_ratio(one, other, quiet),
+        score_of=_likelihood_ratio,
     )
 
 
@@ -91,7 +97,7 @@ class Release:
 def releases(plan: Plan, squares: Opened, tables: tuple[Table, Table, Table]) -> list[Release]:
     """What is opened of (first, quiet) and of (second, quiet), given the noisy squares; `tables` are these three."""
     *ends, quiet = tables
-    B, _ = opened_shape(plan, np.asarray(squares), sum(table.n_records for table in (ends[0], quiet)))
+    B, _ = opened_shape(plan, np.asarray(squares), plan.cohort.n_units)
     start = np.linalg.solve(B, [*_START[:2], _START[2] / plan.cohort.constant])[None]
 
     def release(grid: NoiseGrid, sum_of: Callable[[Table], Floats]) -> Release:
@@ -106,13 +112,13 @@ def releases(plan: Plan, squares: Opened, tables: tuple[Table, Table, Table]) ->
 
 def _likelihood_ratio(first: Table, second: Table, quiet: Table) -> Callable[[ScoredMethod, list[Opened]], float]:
     """How much likelier all that was opened is with the first table, in logarithm."""
-    group = SumGroup.of({"a": first.n_records, "b": quiet.n_records}, quorum=2)
-    cohort = Cohort.of(first.schema, group, colluders=0)
     plans: dict[float, Plan] = {}  # by epsilon: of the method, and of the same with half its noise
 
     def score(method: ScoredMethod, opened: list[Opened]) -> float:
         if method.epsilon not in plans:
-            plans[method.epsilon] = method.plan(cohort)
+            unit = method.weighted_unit
+            group = SumGroup.of({"a": first.n_units(unit), "b": quiet.n_units(unit)}, quorum=2)
+            plans[method.epsilon] = method.plan(Cohort.of(first.schema, group, colluders=0, unit=unit))
         made = releases(plans[method.epsilon], opened[0], (first, second, quiet))
         return sum(one.log_ratio(sum_) for one, sum_ in zip(made, opened, strict=True))
 
