@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import err, out
+from tacit.cli.console import err, number, out
 from tacit.cli.network import party_ledger
 from tacit.cli.network.acceptance import (
     accept_parties,
@@ -192,6 +192,10 @@ def opt_in(
         list[str] | None,
         typer.Option(metavar="DIGEST", help="The digest as `tacit party show` told it; once for each study."),
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="E", help="Offer less than the study asks; your records then count less."),
+    ] = None,
 ) -> None:
     """Take part in studies, with the parties that you accepted. What you consent to is a study's digest.
 
@@ -202,6 +206,8 @@ def opt_in(
 
       tacit party opt-in heart
 
+      tacit party opt-in heart --epsilon 0.5
+
       tacit party opt-in study.toml --runs 1 --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
     from tacit.daemon.party.owner_text import cost_line, why_not
@@ -210,7 +216,7 @@ def opt_in(
 
     own, consents = opened(folder)
     policy = PartyFile.read(folder).policy
-    wanted = [_found(study, consents) for study in studies]
+    wanted = [_found(study, consents).offering(epsilon) for study in studies]
     for offered in wanted:
         if offered.state != "in" and (reason := offered.why_closed()):
             raise PolicyRefusal(f"{reason} Nothing has changed")
@@ -228,7 +234,8 @@ def opt_in(
         )
         out.print(f"{runs} runs, {cost_line(offered, runs, policy.budget, book, account)}", soft_wrap=True)
         confirm_study(offered, said, digest or ())
-        consents.decide(offered.digest, "in", runs, {name: member.letter_key for name, member in sum_group.items()})
+        keys = {name: member.letter_key for name, member in sum_group.items()}
+        consents.decide(offered.digest, "in", runs, keys, offered.offer)
         out.print(f"in: {offered.read().name}, digest {offered.digest}", soft_wrap=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tacit.daemon import DEFAULT_RUNS
@@ -18,6 +18,7 @@ from tacit.federation.look import late
 from tacit.federation.nats.offer import Offer
 from tacit.methods import METHODS, Method
 from tacit.privacy.filter import Charge
+from tacit.privacy.guarantee import check_epsilon
 from tacit.storage import open_database
 from tacit.studies.looks import look_methods
 from tacit.studies.run import method_of
@@ -42,13 +43,16 @@ CREATE TABLE IF NOT EXISTS consent (
     runs   INTEGER NOT NULL,
     time   REAL NOT NULL,
     told   INTEGER NOT NULL,
-    sum_group TEXT NOT NULL
+    sum_group TEXT NOT NULL,
+    offer  REAL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ended (
     digest TEXT PRIMARY KEY,
     why    TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+_VERSION = 2
+_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN offer REAL;"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,7 @@ class OfferedStudy:
         sum_group: the names and public keys of those with whom the owner agreed to be added up.
         decided: when the owner said so; of a consent that was given again, when it was given first.
         ended: why the study is over, as the coordinator says; empty while it is open.
+        offer: the epsilon that the owner offers a run, where that is less than the study asks.
     """
 
     digest: str
@@ -72,6 +77,7 @@ class OfferedStudy:
     sum_group: Mapping[str, bytes] = field(default_factory=dict)
     decided: float = 0.0
     ended: str = ""
+    offer: float | None = None
 
     def read(self) -> Study:
         """The study itself."""
@@ -97,8 +103,25 @@ class OfferedStudy:
 
     def charge(self, runs: int = 1) -> Charge:
         """What so many runs cost, before it is known who takes part."""
-        method = self.method()
+        method = method_of(self.read(), epsilon=self.offer)
         return Charge(event=method.event(), delta=method.promise.settled_delta, count=runs)
+
+    def offering(self, epsilon: float | None) -> OfferedStudy:
+        """The same with an offer, if the study's method can take it; a `SettingError` if not."""
+        if epsilon is None:
+            return replace(self, offer=None)
+        asked, method = self.read().privacy, self.method()
+        check_epsilon(epsilon, "--epsilon")
+        if asked is None or not method.takes_offers or self.read().stop is not None:
+            raise SettingError(
+                f"{method.name} of study {self.read().name!r} cannot take an epsilon that you choose; leave it out, or "
+                f"take no part"
+            )
+        if not epsilon < asked.epsilon:
+            raise SettingError(
+                f"--epsilon {epsilon:g} is not less than the {asked.epsilon:g} that the study asks; leave it out"
+            )
+        return replace(self, offer=float(epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +140,7 @@ class Consents:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = open_database(path, _TABLES, use="for studies")
+        self._database = open_database(path, _TABLES, use="for studies", version=_VERSION, upgrades=_UPGRADES)
 
     def add(self, offer: Offer) -> bool:
         """Keep an announced study; True if it is new here."""
@@ -171,16 +194,21 @@ class Consents:
         return found[0]
 
     def decide(
-        self, digest: str, state: str, runs: int = DEFAULT_RUNS, sum_group: Mapping[str, bytes] | None = None
+        self,
+        digest: str,
+        state: str,
+        runs: int = DEFAULT_RUNS,
+        sum_group: Mapping[str, bytes] | None = None,
+        offer: float | None = None,
     ) -> None:
-        """Write down what the owner said, and with whom it agreed to be added up."""
+        """Write down what the owner said, with whom it agreed to be added up, and an epsilon below what is asked."""
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
         found = self.find(digest)
         since = found.decided if found is not None and found.state == state == "in" else time.time()
-        row = (digest, state, runs, since, keys)
-        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?)", row)
+        row = (digest, state, runs, since, keys, offer)
+        self._database.execute("INSERT OR REPLACE INTO consent VALUES (?, ?, ?, ?, 0, ?, ?)", row)
 
     def changes(self) -> Sequence[Change]:
         """Consents that the coordinator was not told of yet; telling is this call's business."""
@@ -196,7 +224,7 @@ class Consents:
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
             "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
-            "COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
+            "COALESCE(consent.time, 0.0), COALESCE(why, ''), offer FROM study "
             "LEFT JOIN consent ON consent.digest = study.digest "
             f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
@@ -204,9 +232,9 @@ class Consents:
         return [
             OfferedStudy(
                 digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(sum_group), decided=decided,
-                ended=why,
+                ended=why, offer=offer,
             )
-            for d, text, seen, state, runs, sum_group, decided, why in rows
+            for d, text, seen, state, runs, sum_group, decided, why, offer in rows
         ]  # fmt: skip
 
 
