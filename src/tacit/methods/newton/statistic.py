@@ -79,6 +79,7 @@ class Plan:
     mu_response: float
     rounds: int
     relation: Relation
+    mu_middle: float = 0.0  # of the sandwich's middle (`middle`); 0 if it is not asked for
 
     def event(self, mu: float) -> Event:
         """What a release of this run with so little noise costs."""
@@ -173,6 +174,22 @@ class Plan:
         """Where the responses are rounded to, and what noise each party adds to them."""
         sensitivity = self.response_sensitivity(B, model)
         return self._grid(self.n_scores * self.width, sensitivity, 1.01 * self.cohort.n_largest, self.mu_response)
+
+    def middle_sensitivity(self, B: Floats, model: Floats) -> float:
+        """How far one record moves the computed middle of the sandwich (proof in `middle`)."""
+        moved = math.sqrt(2) if self.relation == "replace-one" else 1.0
+        errors = 8 * _U * self._errors(B) * (1 + float(np.linalg.norm(model))) * self.cohort.n_largest
+        return self._longest_middle * (moved + errors) * _UP + 2.0**-40
+
+    def middle_grid(self, B: Floats, model: Floats) -> NoiseGrid:
+        """Where the middle is rounded to, and what noise each party adds to it."""
+        size, longest = self.n_scores * self.width, 1.01 * self._longest_middle * self.cohort.n_largest
+        return self._grid(size * (size + 1) // 2, self.middle_sensitivity(B, model), longest, self.mu_middle)
+
+    @property
+    def _longest_middle(self) -> float:
+        """q of `middle`: the largest square of a record's error."""
+        return 1.0 if self.cohort.n_classes == 2 else 2.0
 
     # --- of all ------------------------------------------------------------------------------------------------------
 
@@ -301,7 +318,7 @@ def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng, seat: S
 def squares_sum(table: Table, plan: Plan, share: float = 1.0) -> Floats:
     """A of a party's records, of which a unit weighs `share`."""
     A = np.zeros((plan.width, plan.width))
-    for Z, _, weights in _rows(table, plan, share):
+    for Z, _, weights in rows_of(table, plan, share):
         Z *= np.sqrt(weights)[:, None]
         A += Z.T @ Z
     return A
@@ -310,7 +327,7 @@ def squares_sum(table: Table, plan: Plan, share: float = 1.0) -> Floats:
 def moments_sum(table: Table, plan: Plan, B: Floats, share: float = 1.0) -> tuple[Floats, Floats, float]:
     """t, of shape (n_scores, k), M and the sum of weights of a party's records, of which a unit weighs `share`."""
     t, M, weight = np.zeros((plan.n_scores, plan.width)), np.zeros((plan.width, plan.width)), 0.0
-    for Z, y, own in _rows(table, plan, share):
+    for Z, y, own in rows_of(table, plan, share):
         rows = shaped(Z, B)
         labels = (
             (y - 0.5)[:, None]
@@ -327,7 +344,7 @@ def moments_sum(table: Table, plan: Plan, B: Floats, share: float = 1.0) -> tupl
 def response_sum(table: Table, plan: Plan, B: Floats, model: Floats, share: float = 1.0) -> Floats:
     """S(model) of a party's records, of which a unit weighs `share`, of shape (n_scores, k)."""
     total = np.zeros((plan.n_scores, plan.width))
-    for Z, _, own in _rows(table, plan, share):
+    for Z, _, own in rows_of(table, plan, share):
         rows = shaped(Z, B)
         scores = rows.g @ model.T
         above = (
@@ -358,7 +375,9 @@ def shaped(Z: Floats, B: Floats) -> Shaped:
     return Shaped(g, g * weights[:, None], weights)
 
 
-def _rows(table: Table, plan: Plan, share: float) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
+def rows_of(
+    table: Table, plan: Plan, share: float = 1.0
+) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
     """Rows with their constant, labels and weights, in chunks."""
     for X, y, weights in plan.cohort.blocks(table, share):
         for start in range(0, len(X), CHUNK_ROWS):
