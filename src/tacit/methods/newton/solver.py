@@ -93,6 +93,7 @@ class Equation:
     l2: float | None
     has_intercept: bool
     observations: list[Observation] = field(default_factory=list)
+    middle: Floats | None = None  # of the sandwich, if it was asked for
 
     @cached_property
     def constant_row(self) -> Floats:

@@ -78,6 +78,7 @@ class Plan:
     mu_response: float
     rounds: int
     relation: Relation
+    mu_middle: float = 0.0  # of the sandwich's middle (`middle`); 0 if it is not asked for
 
     def event(self, mu: float) -> Event:
         """What a release of this run with so little noise costs."""
@@ -172,6 +173,22 @@ class Plan:
         """Where the responses are rounded to, and what noise each party adds to them."""
         sensitivity = self.response_sensitivity(B, model)
         return self._grid(self.n_scores * self.width, sensitivity, 1.01 * self.cohort.n_largest, self.mu_response)
+
+    def middle_sensitivity(self, B: Floats, model: Floats) -> float:
+        """How far one record moves the computed middle of the sandwich (proof in `middle`)."""
+        moved = math.sqrt(2) if self.relation == "replace-one" else 1.0
+        errors = 8 * _U * self._errors(B) * (1 + float(np.linalg.norm(model))) * self.cohort.n_largest
+        return self._longest_middle * (moved + errors) * _UP + 2.0**-40
+
+    def middle_grid(self, B: Floats, model: Floats) -> NoiseGrid:
+        """Where the middle is rounded to, and what noise each party adds to it."""
+        size, longest = self.n_scores * self.width, 1.01 * self._longest_middle * self.cohort.n_largest
+        return self._grid(size * (size + 1) // 2, self.middle_sensitivity(B, model), longest, self.mu_middle)
+
+    @property
+    def _longest_middle(self) -> float:
+        """q of `middle`: the largest square of a record's error."""
+        return 1.0 if self.cohort.n_classes == 2 else 2.0
 
     # --- of all ------------------------------------------------------------------------------------------------------
 
@@ -295,7 +312,7 @@ def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng) -> Seal
 def squares_sum(table: Table, plan: Plan) -> Floats:
     """A of a party's records."""
     A = np.zeros((plan.width, plan.width))
-    for Z, _, weights in _rows(table, plan):
+    for Z, _, weights in rows_of(table, plan):
         Z *= np.sqrt(weights)[:, None]
         A += Z.T @ Z
     return A
@@ -304,7 +321,7 @@ def squares_sum(table: Table, plan: Plan) -> Floats:
 def moments_sum(table: Table, plan: Plan, B: Floats) -> tuple[Floats, Floats, float]:
     """t, of shape (n_scores, k), M and the sum of weights of a party's records."""
     t, M, weight = np.zeros((plan.n_scores, plan.width)), np.zeros((plan.width, plan.width)), 0.0
-    for Z, y, own in _rows(table, plan):
+    for Z, y, own in rows_of(table, plan):
         rows = shaped(Z, B)
         labels = (
             (y - 0.5)[:, None]
@@ -321,7 +338,7 @@ def moments_sum(table: Table, plan: Plan, B: Floats) -> tuple[Floats, Floats, fl
 def response_sum(table: Table, plan: Plan, B: Floats, model: Floats) -> Floats:
     """S(model) of a party's records, of shape (n_scores, k)."""
     total = np.zeros((plan.n_scores, plan.width))
-    for Z, _, own in _rows(table, plan):
+    for Z, _, own in rows_of(table, plan):
         rows = shaped(Z, B)
         scores = rows.g @ model.T
         above = (
@@ -352,7 +369,7 @@ def shaped(Z: Floats, B: Floats) -> Shaped:
     return Shaped(g, g * weights[:, None], weights)
 
 
-def _rows(table: Table, plan: Plan) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
+def rows_of(table: Table, plan: Plan) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
     """Rows with their constant, labels and weights, in chunks."""
     for X, y, weights in plan.cohort.blocks(table):
         for start in range(0, len(X), CHUNK_ROWS):
