@@ -61,16 +61,15 @@ from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton.interval import interval, interval_notices
 from tacit.methods.newton.middle import ask_middle, party_middle
-from tacit.methods.newton.moments import as_curvature, constant_row, steeper, with_constant
 from tacit.methods.newton.neighbour import worst_pair
+from tacit.methods.newton.opening import open_moments
 from tacit.methods.newton.rule import MIDDLE, NewtonOutlook, Rules, default_rules, outlook
+from tacit.methods.newton.safeguard import Safeguard
 from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
-from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, answer_directions, exact_solution
+from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, exact_solution
 from tacit.methods.newton.statistic import (
-    COUNTED,
     Plan,
-    Shape,
     Trial,
     party_moments,
     party_responses,
@@ -90,8 +89,6 @@ from tacit.report.facts import RunFacts
 
 Floats = npt.NDArray[np.float64]
 
-_LEAST_WEIGHT = 0.1  # of a record, on average, whatever the noise says
-_USUAL_WEIGHT, _WEIGHTS_APART = 0.85, 0.1  # of a record, on average, in most tables; how far others are from that
 _NOTHING = "At this epsilon the model cannot be told from {}: what was opened is as likely if no column matters{}"
 
 
@@ -263,7 +260,7 @@ class PrivateNewton(Method):
             squares = channel.sum(party_squares)
             outline = opened_shape(plan, squares, None if self.relation == "add-remove" else n_records)
         B, n_records = outline.B, outline.n_records
-        equation = self._open_moments(channel, plan, outline, start)
+        equation = open_moments(channel, plan, outline, start, l2=self.l2, has_intercept=self.fit_intercept)
         if is_exact:
             l2 = 1.0 if self.l2 is None else float(self.l2)
             model = exact_solution(lambda model: self._ask(channel, equation, model)[0], equation, l2)
@@ -321,41 +318,16 @@ class PrivateNewton(Method):
             notices += start_notices(own, [evidence], n_classes=plan.cohort.n_classes, row_norm=1.0)  # weighted rows
         return tuple(notices)
 
-    def _open_moments(self, channel: Channel, plan: Plan, outline: Outline, start: Floats) -> Equation:
-        B, n_records = outline.B, outline.n_records
-        t, M, weight = plan.unpack(channel.sum(party_moments, Shape(shape=upper(B))), B)
-        t_noise, M_noise = plan.moments_noise(B)
-        q, c = constant_row(B), plan.cohort.constant
-        weight = _weight(weight, t_noise / COUNTED, n_records)
-        squared = min(max(float(q @ M @ q) / c**2, weight**2 / n_records), weight)  # the sum of squared weights
-        M = with_constant(M, q, squared * c**2)
-        curved = as_curvature(M, M_noise, outline.expected, n_records)
-        curved = with_constant(curved, q, max(squared * c**2, float(q @ curved @ q)))
-        if M_noise > 0:
-            curved = steeper(curved, M, answer_directions(t, curved, q if self.fit_intercept else None), M_noise)
-        return Equation(
-            plan=plan,
-            B=B,
-            rho=weight / squared,
-            n_records=n_records,
-            t=t,
-            opened=M,
-            M=curved,
-            t_noise=t_noise,
-            M_noise=M_noise,
-            start=np.linalg.solve(B, start.T).T * (weight / squared),
-            l2=self.l2,
-            has_intercept=self.fit_intercept,
-        )
-
     def _descend(self, channel: Channel, equation: Equation) -> Solved:
         """Ask about the best model so far, a few times; about a public start first."""
-        solved = equation.solve(equation.start, 12)
+        solved, safeguard = equation.solve(equation.start, 12), Safeguard(equation=equation)
         for turn in range(equation.plan.rounds):
             model = equation.start if turn == 0 and self.start is not None else solved.model
             response, noise_std = self._ask(channel, equation, model)
             equation.observe(model, response, noise_std)
-            solved = equation.solve(solved.model, 5)
+            safeguard.take()
+            found = equation.solve(solved.model, 5)
+            solved = dataclasses.replace(found, model=safeguard.step(found.model))
         return solved
 
     def _ask(self, channel: Channel, equation: Equation, model: Floats) -> tuple[Floats, float]:
@@ -388,13 +360,6 @@ class PrivateNewton(Method):
         model = linear_model(self.start, run.schema, "start")
         plain = {"coef": model.coef_.tolist(), "intercept": model.intercept_.tolist()}
         return dataclasses.replace(facts, settings={**facts.settings, "start": plain})
-
-
-def _weight(seen: float, noise_std: float, n_records: float) -> float:
-    """The sum of weights, seen with such noise: nearer to what is usual, the more noise there is."""
-    sure = 1 / (1 + (noise_std / (_WEIGHTS_APART * n_records)) ** 2)
-    told = sure * seen + (1 - sure) * _USUAL_WEIGHT * n_records
-    return min(max(told, _LEAST_WEIGHT * n_records), n_records)
 
 
 def _ask_of(plan: Plan, step: Step, mu: float, times: int = 1) -> Ask:

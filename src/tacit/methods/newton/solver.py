@@ -323,8 +323,7 @@ def exact_solution(ask: Callable[[Floats], Floats], equation: Equation, l2: floa
     Steps with the curvature's upper bound M/4 (M/2 for softmax, Boehning and Lindsay 1988), extrapolated from the last
     five (Anderson). Only for epsilon = infinity: the number of rounds depends on the data.
     """
-    C = equation.plan.cohort.n_classes
-    K = np.array([[0.25]]) if C == 2 else 0.5 * (np.eye(C) - 1 / C)
+    K = steepest(equation.plan.cohort.n_classes)
     model = equation.start.copy()
     steps: list[Floats] = []
     images: list[Floats] = []
@@ -338,6 +337,11 @@ def exact_solution(ask: Callable[[Floats], Floats], equation: Equation, l2: floa
         steps, images = [*steps[-5:], step], [*images[-5:], image]
         model = _extrapolated(steps, images)
     raise NotConverged(f"no certified optimum after {MOST_EXACT_ROUNDS} rounds without noise; choose a larger l2")
+
+
+def steepest(n_classes: int) -> Floats:
+    """The largest that a record's curvature can be: 1/4, and for softmax (I - 1/C) / 2 (Boehning and Lindsay 1988)."""
+    return np.array([[0.25]]) if n_classes == 2 else 0.5 * (np.eye(n_classes) - 1 / n_classes)
 
 
 def _extrapolated(steps: list[Floats], images: list[Floats]) -> Floats:

@@ -1,0 +1,70 @@
+"""Steps that the rounds contradict are taken back.
+
+Where rows are far from normal, as in fraud, a normal population's curvature can be far too flat. Steps then go too far,
+and go back too far, and the last model is not the best one. What was opened shows it. All this is post-processing.
+
+1. *Which of two models is better.* With the gradients g = S - t at both ends of a way d, the loss rises by about
+   d.(g_1 + g_2) / 2, the trapezoidal rule. Its noise is known: that of t counts in full, and that of the two rounds
+   is averaged.
+2. *A step back.* A model that is worse than the best so far, by more than three standard deviations of that noise, is
+   not where the next one starts. From the best one only a quarter of the way is gone that was gone before. Each step
+   that succeeds doubles the share again, up to 1.
+3. *Downhill.* A way on which the loss rises at its very beginning, by the gradient there, is replaced by the step with
+   the curvature's upper bound (Boehning and Lindsay 1988), which cannot go too far.
+
+Where noise hides such differences nothing is contradicted, and nothing changes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.methods.newton.solver import Equation, Observation, steepest
+
+Floats = npt.NDArray[np.float64]
+
+_SURE = 3.0  # standard deviations
+_LEAST_SHARE = 1 / 64
+
+
+@dataclass(kw_only=True)
+class Safeguard:
+    """The best model that was asked about, and how far to go from it."""
+
+    equation: Equation
+    best: Observation | None = None
+    share: float = 1.0
+    is_needed: bool = False  # some step was contradicted
+
+    def take(self) -> None:
+        """Look at the last round."""
+        last = self.equation.observations[-1]
+        if self.best is not None and self._is_worse(self.best, last):
+            self.share, self.is_needed = max(self.share / 4, _LEAST_SHARE), True
+            return
+        self.best, self.share = last, min(1.0, 2 * self.share)
+
+    def step(self, candidate: Floats) -> Floats:
+        """The candidate, or less of the way to it."""
+        if self.best is None or not self.is_needed:
+            return candidate
+        way = candidate - self.best.model
+        if float(np.sum((self.best.response - self.equation.t) * way)) >= 0:
+            return self._safe(self.best)
+        return self.best.model + self.share * way
+
+    def _is_worse(self, one: Observation, other: Observation) -> bool:
+        way, t = other.model - one.model, self.equation.t
+        rise = 0.5 * float(np.sum((one.response + other.response - 2 * t) * way))
+        variance = (one.noise_std**2 + other.noise_std**2) / 4 + self.equation.t_noise**2
+        return rise > _SURE * math.sqrt(variance * float(np.sum(way**2)))
+
+    def _safe(self, one: Observation) -> Floats:
+        """The step with the curvature's upper bound."""
+        K = steepest(self.equation.plan.cohort.n_classes)
+        right = K @ one.model @ self.equation.M + self.equation.t - one.response
+        return self.equation.solution(K, right, 0.0)

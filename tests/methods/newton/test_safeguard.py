@@ -1,0 +1,74 @@
+"""Steps that the rounds contradict are taken back; what noise hides contradicts nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from tacit.methods.newton.safeguard import Safeguard
+
+RNG = np.random.default_rng(0)
+U = RNG.normal(size=(500, 3))
+TRUTH = np.array([[2.0, -1.0, 0.5]])
+LABELS = RNG.random(500) < expit(U @ TRUTH[0])
+T = ((LABELS - 0.5) @ U)[None]
+
+
+def loss(model) -> float:
+    return float(np.sum(np.logaddexp(0, -(2 * LABELS - 1) * (U @ model[0]))))
+
+
+def observation(model, noise_std: float):
+    response = ((expit(U @ model[0]) - 0.5) @ U)[None]
+    noise = np.random.default_rng(1).normal(size=(1, 3)) * noise_std
+    return SimpleNamespace(model=model, response=response + noise, noise_std=noise_std)
+
+
+def safeguard(*models, noise_std: float = 1e-3) -> Safeguard:
+    """One that has seen rounds at these models."""
+
+    def solution(K, right, l2):
+        return np.linalg.solve(float(K[0, 0]) * equation.M, right[0])[None]
+
+    equation = SimpleNamespace(
+        observations=[], t=T, t_noise=noise_std, M=U.T @ U, solution=solution,
+        plan=SimpleNamespace(cohort=SimpleNamespace(n_classes=2)),
+    )  # fmt: skip
+    made = Safeguard(equation=equation)
+    for model in models:
+        equation.observations.append(observation(model, noise_std))
+        made.take()
+    return made
+
+
+def test_steps_that_help_are_gone_to_their_end() -> None:
+    assert loss(0.5 * TRUTH) > loss(0.8 * TRUTH)
+    candidate = 0.9 * TRUTH
+    assert safeguard(0.5 * TRUTH, 0.8 * TRUTH).step(candidate) is candidate
+
+
+def test_a_step_too_far_is_taken_back() -> None:
+    made = safeguard(0.8 * TRUTH, 8 * TRUTH)
+    assert made.best is not None
+    np.testing.assert_array_equal(made.best.model, 0.8 * TRUTH)
+    np.testing.assert_allclose(made.step(1.2 * TRUTH), 0.8 * TRUTH + 0.25 * 0.4 * TRUTH)
+
+
+def test_every_way_leads_downhill_from_the_best_model() -> None:
+    made = safeguard(0.5 * TRUTH, 8 * TRUTH)
+    assert loss(made.step(-4 * TRUTH)) < loss(0.5 * TRUTH)  # towards the wrong side: the safe step instead
+
+
+@pytest.mark.parametrize("noise_std", [1e4])
+def test_what_noise_hides_contradicts_nothing(noise_std) -> None:
+    candidate = 1.2 * TRUTH
+    assert safeguard(0.8 * TRUTH, 8 * TRUTH, noise_std=noise_std).step(candidate) is candidate
+
+
+def test_success_goes_further_again() -> None:
+    made = safeguard(0.2 * TRUTH, 8 * TRUTH, 0.4 * TRUTH)
+    assert made.share == pytest.approx(0.5)
+    np.testing.assert_allclose(made.step(0.8 * TRUTH), 0.6 * TRUTH)
