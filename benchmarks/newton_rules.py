@@ -49,6 +49,10 @@ VARIANTS: dict[str, dict[str, object]] = {
     "rounds 10": {"_ROUNDS": (10, 10)},
     "floor 0.2": {"_FLOOR": 0.2},
     "floor 0.8": {"_FLOOR": 0.8},
+    "least 0.1": {"_LEAST": 0.1},
+    "least 0.6": {"_LEAST": 0.6},
+    "even law 0.5": {"_EVEN": 0.5},
+    "even law 0.99": {"_EVEN": 0.99},
     "misfit 0": {"_MISFIT": 0.0},
     "misfit 0.1": {"_MISFIT": 0.1},
 }

@@ -61,7 +61,7 @@ SETS = (
 )
 EPSILONS = (0.01, 0.0316, 0.1, 0.316, 1.0, 3.16, 10.0)
 ALSO = {"a9a": (0.4,)}  # where others have published a figure
-MOST_RECORDS = 50_000  # of a training table with very many rows and columns, drawn once: kdd99
+MOST_RECORDS = 20_000  # of a training table with very many rows and columns, drawn once: kdd99
 LARGE = 2e7  # rows times columns
 PEERS: dict[str, Callable[[Task], Floats]] = {
     "learned-frequencies": frequency_scores,

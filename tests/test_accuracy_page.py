@@ -144,6 +144,7 @@ def test_a_verdict_tells_methods_for_parties_from_peers(bench) -> None:
     ours, slower = cell("private-newton", 0.80, 0.80), cell("averaging", 0.79, 0.79)
     peer = cell("tight-objective", 0.85, 0.85)
     assert "| made_up | replace-one | accuracy | all | all |" in page_of(bench, ours, slower)
+    assert "| made_up | replace-one | accuracy | no other was run | none |" in page_of(bench, ours, peer)
     text = page_of(bench, ours, slower, peer)
     assert "| made_up | replace-one | accuracy | all | none |" in text
     assert "epsilon 1: 0.8000 against 0.8500 of tight-objective\n" in text
@@ -186,6 +187,13 @@ def test_what_was_not_measured_is_not_called_clean(bench) -> None:
     assert "| averaging | nowhere | not measured |" in below(page_of(bench, old, plain=PLAIN))
     new = cell("averaging", 0.8, 0.8, losses=(0.7, 0.7), epsilon=3.0)
     assert "| averaging | nowhere | 3 (0.09); not measured at 1 |" in below(page_of(bench, old, new))
+
+
+def test_who_had_fewer_runs_is_named(bench) -> None:
+    many, few = cell("averaging", 0.8, 0.8, 0.8), cell("tuned-dp-sgd", 0.8, 0.8, relation="add-remove")
+    text = page_of(bench, many, few, many | {"epsilon": 3.0})
+    assert "Runs of each cell: 3; 2 of tuned-dp-sgd (add-remove).\n" in text
+    assert "Runs of each cell: 3.\n" in page_of(bench, many)
 
 
 def test_a_rare_class_is_judged_by_the_order_and_the_loss(bench) -> None:

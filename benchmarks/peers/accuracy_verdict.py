@@ -16,6 +16,9 @@ def verdict_row(where: str, curves: Curves, measure: str) -> str:
     ours = {method: points for method, points in curves.items() if method in OURS}
     entries = []
     for rivals in (ours, curves):
+        if len(rivals) == 1:
+            entries.append("no other was run")
+            continue
         found = [point.epsilon for point in curves[FLAGSHIP] if not _ahead(rivals, point, measure)]
         whole = len(found) == len(curves[FLAGSHIP])
         entries.append("all" if whole else ", ".join(f"{epsilon:g}" for epsilon in found) or "none")

@@ -8,14 +8,20 @@ from collections.abc import Callable
 import pytest
 
 from tacit.daemon.coordinator.run_record import FILE, LookRecord
+from tacit.daemon.coordinator.study_run import offer_of
 from tacit.daemon.coordinator.study_state import study_state
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
-from tacit.errors import QuorumLost
+from tacit.errors import NotAgreed, QuorumLost
+from tacit.federation.federation import Federation
 from tacit.federation.look import today
+from tacit.federation.member.coordinator_folder import CoordinatorFolder
+from tacit.federation.nats.blocking import BlockingConnection
+from tacit.federation.nats.engine import NatsEngine, Wanted
+from tacit.methods import PrivateNewton
 from tacit.privacy.ledger import Ledger
 from tacit.studies.looking import LookOutcome
-from tacit.studies.looks import planned_looks
+from tacit.studies.looks import look_methods, planned_looks
 from tacit.studies.study import Study
 
 from .conftest import STUDY, Loopback, wait_for
@@ -161,3 +167,43 @@ def test_after_the_last_day_a_look_takes_whoever_is_there_and_is_the_last(federa
     record = LookRecord(federation.coordinator / FILE, study.digest())
     assert record.outcomes() == finished.outcomes
     record.close()
+
+
+def test_a_look_that_loses_a_party_begins_again_and_the_report_says_what_ledgers_say(federation: Loopback) -> None:
+    study = study_of("lossy", "[150]")
+    for name in ("north", "south", "west"):
+        federation.consent(name, study)
+    watch = Looking(at_round=lambda number: federation.consent("west", study, "out") if number == 2 else None)
+    finished = run(federation, study, watch)
+    assert ("lost", "west") in watch.told
+    assert finished.run.attempt == 2
+    assert list(finished.outcomes[0].sizes) == ["north", "south"]
+    told = {party.name: party.epsilon for party in finished.model.facts_.parties}
+    assert told == pytest.approx({name: spent(federation, name, study) for name in told}, rel=1e-9)
+    assert finished.model.guarantee_.epsilon == max(told.values()) > 1.1  # the look was paid for twice
+    assert dict(finished.outcomes[0].spent) == told
+
+
+def test_parties_refuse_looks_that_are_not_planned_and_shares_that_are_not_theirs(federation: Loopback) -> None:
+    study = study_of("malicious", "[150, 180]", "shares = [0.2, 0.8]")
+    for name in ("north", "south"):
+        federation.consent(name, study)
+    methods = look_methods(study).methods
+    with BlockingConnection(CoordinatorFolder(federation.coordinator)) as connection:
+        engine = NatsEngine(connection, offer_of(study))
+        engine.gather(Wanted(asked=("north", "south"), quorum=2, seconds=60))
+
+        def ask(look: int, method: PrivateNewton) -> None:
+            method.fit(Federation(engine, engine.center, study=study.name, look=look))
+
+        with pytest.raises(NotAgreed, match="plans 2 looks, and the run is of look 3"):
+            ask(3, methods[1])
+        with pytest.raises(NotAgreed, match="plans 2 looks, and the run is of look 0"):
+            ask(0, methods[1])
+        with pytest.raises(NotAgreed, match="plan is not the one that study 'malicious' entails"):
+            ask(1, methods[1])  # with the larger share
+        assert spent(federation, "north", study) == 0.0
+        ask(2, methods[1])
+        with pytest.raises(NotAgreed, match="look 1 of study 'malicious' comes before one that this party was in"):
+            ask(1, methods[0])
+    assert spent(federation, "north", study) == pytest.approx(planned_looks(study)[1].epsilon, rel=2e-3)

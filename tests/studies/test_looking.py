@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from tacit import wire
 from tacit.data.table import Table
 from tacit.errors import NotAgreed, SettingError, StudyError
 from tacit.federation.agreement import Agreement
 from tacit.federation.federation import Federation
+from tacit.federation.group import SumGroup
 from tacit.privacy.gaussian import gaussian_epsilon
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
+from tacit.studies.look_forecast import forecast_looks
 from tacit.studies.looking import fit_in_looks
 from tacit.studies.looks import look_methods, looks_agreed, planned_looks
+from tacit.studies.rehearsal import Rehearsal
 from tacit.studies.study import Study
 
 from .test_stop import PLAIN
@@ -144,3 +150,30 @@ def test_an_agreement_without_looks_refuses_one() -> None:
     parties.look = 1
     with pytest.raises(NotAgreed, match="plans no looks, and the run is of look 1"):
         look_methods(study).methods[0].fit(parties)
+
+
+def test_a_forecast_says_how_likely_each_look_is_to_end_the_study() -> None:
+    study = study_of('coefficient = "treated"\nhalf_width = 0.75')
+    plan = Rehearsal(study=study, sizes={"a": 100, "b": 200}, repeats=6)
+    found = forecast_looks(plan)
+    assert found == forecast_looks(plan)  # one study has one forecast
+    assert sum(one.ends for one in found.looks) == pytest.approx(1.0)
+    widths = [one.half_widths["treated"] for one in found.looks]
+    assert widths == sorted(widths, reverse=True)
+    never, at_once = (
+        forecast_looks(replace(plan, study=study_of(f'coefficient = "treated"\nhalf_width = {width}')))
+        for width in (1e-6, 1e6)
+    )
+    assert ([one.ends for one in never.looks], never.reached) == ([0.0, 0.0, 1.0], 0.0)
+    assert ([one.ends for one in at_once.looks], at_once.reached) == ([1.0, 0.0, 0.0], 1.0)
+    with pytest.raises(StudyError, match="has no goal to reach"):
+        forecast_looks(replace(plan, study=study_of("")))
+
+
+def test_a_group_without_a_look_travels_as_it_always_did() -> None:
+    plain, look = (SumGroup.of({"a": 3, "b": 4}, quorum=2, look=number) for number in (0, 2))
+    older = {"names": ["a", "b"], "n_records": 7, "quorum": 2, "sizes": [3, 4], "signatures": {}}
+    assert plain.encode() == wire.encode(older)
+    assert plain.digest == wire.digest(older)
+    assert [SumGroup.decode(group.encode()) for group in (plain, look)] == [plain, look]
+    assert look.digest != plain.digest

@@ -18,7 +18,7 @@ def as_ledgers_say(facts: RunFacts, spent: Mapping[str, float]) -> RunFacts:
     in this run. The guarantee becomes that of the party that spent most, for it holds for everybody.
 
     Guarantees:
-        No epsilon in the facts is below what a ledger says.
+        No epsilon in the facts is below what a ledger says, but for rounding (2 in 1,000).
     """
     parties = tuple(_as_spent(party, spent.get(party.name, party.epsilon)) for party in facts.parties)
     guarantee = facts.guarantee

@@ -72,7 +72,7 @@ def render(request: Request, site: Site, template: str, **values: Any) -> str:
         "sign_on": site.provider.settings.label if site.provider else "",
         "path": request.url.path,
         "token": visit.token,
-        "flashes": site.visits.take_flashes(visit),
+        "flashes": lambda: site.visits.take_flashes(visit),  # by whole pages alone: a part that is exchanged shows none
         "errors": {},
         "typed": {},
     }

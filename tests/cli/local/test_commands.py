@@ -108,7 +108,10 @@ def test_plan_tells_widths_and_how_many_records_an_interval_needs(run: Run, tmp_
     for name in ("forecast.svg", "auc.svg", "widths.svg"):
         assert (tmp_path / "out" / name).read_text().startswith("<svg")
     assert "the median coefficient" in (tmp_path / "out" / "widths.svg").read_text()
-    told = run(*base, *power, "--json").json
+    assert "there are two guesses" in words
+    told = run(*base, *power, "--typical", "age=60,20", "--typical", "ward=0.2,0.3,0.5", "--json").json
+    assert "2 features are as is guessed of them" in told["forecast"]["rehearsed_on"]
+    assert len(told["forecast"]["alternative"]) == len(told["forecast"]["forecasts"])
     assert told["records_needed"]["n_records"] > 1000
     first = told["forecast"]["forecasts"][0]
     assert first["auc"]["mean"] > 0.5
@@ -117,6 +120,7 @@ def test_plan_tells_widths_and_how_many_records_an_interval_needs(run: Run, tmp_
         ("--half-width", "0.1"): "--half-width and --coefficient belong together",
         ("--positive", "2"): "positive_share = 2.0 must lie between 0 and 1",
         ("--plain-accuracy", "0.8"): "accuracy = 0.8 must lie between 0.88",
+        ("--typical", "age=200,9"): "typical value of 'age' must be a mean between",
     }
     for arguments, message in refused.items():
         assert message in run(*base, *arguments).err

@@ -170,6 +170,29 @@ def test_shrinkage_without_noise_is_the_solution_and_starts_are_where_it_ends_wi
     np.testing.assert_allclose(kept.models[0], start, atol=1e-6)
 
 
+def test_of_two_laws_the_likelier_one_counts_and_nothing_is_seen_more_often_where_there_is_nothing() -> None:
+    rng = np.random.default_rng(4)
+    k = 30
+    H, spread = 40.0 * np.eye(k), np.eye(k)
+    uneven = np.diag(np.r_[np.ones(3), np.full(k - 3, 0.03)])  # says that three directions matter
+    truth = np.r_[0.6 * np.ones(3), np.zeros(k - 3)]
+    errors, seen = [], 0
+    for _ in range(200):
+        noise = rng.normal(size=k) * math.sqrt(40 + 100)
+        both = [
+            shrunken(
+                [H], (H @ truth + noise)[None], np.zeros((1, k)), variance=100.0, spread=spread, free=None, uneven=law
+            )
+            for law in (None, uneven)
+        ]
+        errors.append([float(np.sum((one.models[0] - truth) ** 2)) for one in both])
+        nothing = shrunken([H], noise[None], np.zeros((1, k)), variance=100.0, spread=spread, free=None, uneven=uneven)
+        seen += nothing.evidence > SEEN
+    even_alone, with_uneven = np.mean(errors, axis=0)
+    assert with_uneven < 0.8 * even_alone
+    assert seen <= 20  # 10 expected, and 20 with a chance of 0.2 %
+
+
 @pytest.mark.parametrize("seen", [-50.0, -1.0, -1e-3, 0.0, 0.01, 0.5, 0.99, 1.0, 2.0, 60.0])
 @pytest.mark.parametrize("noise", [1e-4, 0.1, 3.0])
 def test_a_chance_is_one_whatever_the_noise_says(seen: float, noise: float) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,10 +19,11 @@ from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit.errors import NotAgreed, PolicyRefusal, SettingError
 from tacit.methods.cohort import LARGEST_DELTA
 from tacit.methods.newton.method import PrivateNewton
-from tacit.methods.newton.moments import constant_row, denoised, with_constant
+from tacit.methods.newton.moments import as_curvature, constant_row, denoised, steeper, with_constant
 from tacit.methods.newton.neighbour import releases
 from tacit.methods.newton.rule import default_rules, outlook
 from tacit.methods.newton.shape import room_for, shape_of
+from tacit.methods.newton.solver import answer_directions
 from tacit.methods.newton.statistic import (
     COUNTED,
     Plan,
@@ -389,6 +391,48 @@ def test_denoised_moments_are_nearer_the_truth_and_positive_definite() -> None:
     assert np.linalg.norm(clean - A) < 0.7 * np.linalg.norm(noisy - A)
     assert np.linalg.eigvalsh(clean)[0] > 0
     np.testing.assert_allclose(denoised(A, 0.0), A, atol=1e-9)
+
+
+def drowned_moments(seed: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float]:
+    """Moments of rows that vary in a few directions, the same with noise, and its standard deviation."""
+    rng = np.random.default_rng(seed)
+    truth = np.diag(2000.0 / np.arange(1, 31) ** 1.5)
+    G = np.triu(rng.normal(size=truth.shape)) * np.where(np.eye(30) > 0, 200.0, 200.0 * math.sqrt(0.5))
+    return truth, truth + np.triu(G) + np.triu(G, 1).T, 200.0
+
+
+def test_curvature_is_nearer_the_truth_the_more_the_squares_say_and_positive() -> None:
+    for seed in range(3):
+        truth, noisy, noise_std = drowned_moments(seed)
+        flat, helped = (as_curvature(noisy, noise_std, T, 30_000.0) for T in (np.eye(30), truth))
+        errors = [float(np.linalg.norm(one - truth)) for one in (noisy, flat, helped)]
+        assert errors[0] > 1.5 * errors[1] > 1.5 * errors[2]
+        assert min(np.linalg.eigvalsh(flat)[0], np.linalg.eigvalsh(helped)[0]) > 0
+        np.testing.assert_array_equal(as_curvature(truth, 0.0, np.eye(30), 30_000.0), truth)
+        np.testing.assert_allclose(as_curvature(truth, 1e-6, np.eye(30), 30_000.0), truth, atol=1e-3)
+
+
+def test_curvature_is_as_steep_as_was_opened_along_the_answer_and_nowhere_else() -> None:
+    truth, noisy, noise_std = drowned_moments(0)
+    flat, v = 100.0 * np.eye(30), np.eye(30)[:1]
+    found = steeper(flat, noisy, v, noise_std)
+    assert abs(found[0, 0] - truth[0, 0]) < 3 * noise_std
+    found[0, 0] = 100.0
+    np.testing.assert_array_equal(found, flat)
+    np.testing.assert_array_equal(steeper(3e4 * np.eye(30), noisy, v, noise_std), 3e4 * np.eye(30))  # never less steep
+
+
+@pytest.mark.parametrize("n_scores", [1, 3])
+def test_answers_point_where_labels_do_beyond_the_intercept(n_scores: int) -> None:
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.normal(size=(400, 4)) + 1, np.ones(400)])
+    M, q = X.T @ X, np.eye(5)[-1]
+    t = rng.normal(size=(n_scores, 5)) * 100
+    directions = answer_directions(t, M, q)
+    assert directions.shape == (max(1, n_scores - 1), 5)
+    np.testing.assert_allclose(directions @ directions.T, np.eye(len(directions)), atol=1e-12)
+    np.testing.assert_allclose(answer_directions(t + 9 * (M @ q), M, q) @ q, 0, atol=1e-9)
+    assert len(answer_directions(0 * t, M, q)) == 0
 
 
 def test_the_rules_go_with_the_noise() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +15,7 @@ from tacit.errors import SettingError, StudyError
 
 if TYPE_CHECKING:
     from tacit.data.table import Table
+    from tacit.methods import Method
     from tacit.studies.study import Study
 
 
@@ -40,7 +43,7 @@ def fit(
     """Fit a study's model from the parties' files.
 
     The files are all on this machine, so this is a simulation of a federation: every value still passes the parties'
-    guards, is charged to a ledger and counted.
+    guards, is charged to a ledger and counted. Of a study with looks (`[stop]`) the parties join in the order given.
 
     Examples:
 
@@ -65,18 +68,32 @@ def fit(
     test_table = None if test is None else Table.from_file(test, asked.schema, ignore=asked.aside)
     if out_dir is not None:
         folder(out_dir)
-    parties = Federation.from_tables(
-        tables,
-        policy=Policy(not_private=[model.name]),  # whoever runs this holds every party's file already
-        ledger=None if ledger is None else Ledger(ledger),
-        study=asked.name,
-        dropouts=asked.federation.dropouts_among(len(tables)),
-    )
-    with watching(parties, f"fitting {model.name}"):
-        model.fit(parties)
-        if test_table is not None:
-            model.evaluate(test_table)
+    given: dict[str, Any] = {
+        "policy": Policy(not_private=[model.name]),  # whoever runs this holds every party's file already
+        "ledger": None if ledger is None else Ledger(ledger),
+    }
+    if asked.stop is not None and method is None:
+        model = _fitted_in_looks(asked, epsilon, tables, given)
+    else:
+        dropouts = asked.federation.dropouts_among(len(tables))
+        parties = Federation.from_tables(tables, study=asked.name, dropouts=dropouts, **given)
+        with watching(parties, f"fitting {model.name}"):
+            model.fit(parties)
+    if test_table is not None:
+        model.evaluate(test_table)
     show_result(model, out_dir, as_json=json_output)
+
+
+def _fitted_in_looks(
+    study: Study, epsilon: float | None, tables: Mapping[str, Table], given: Mapping[str, Any]
+) -> Method:
+    """The model of the look at which the study stops; parties join in the order in which they were given."""
+    from tacit.studies.looking import fit_in_looks
+
+    if epsilon is not None and study.privacy is not None:
+        study = replace(study, privacy=replace(study.privacy, epsilon=epsilon))
+    with working("fitting in looks"):
+        return fit_in_looks(study, tables, **given).model
 
 
 def read_parties(pairs: list[str], study: Study) -> dict[str, Table]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.console import err, folder, number, out
+from tacit.cli.local.looks import rehearse_looks, show_looks
 from tacit.cli.local.outlook import needed_words, show, write_outlook
 from tacit.errors import SettingError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tacit.data.synthetic import PublicGuess
     from tacit.methods import Method
     from tacit.studies.forecast import Outlook
+    from tacit.studies.look_forecast import LooksForecast
     from tacit.studies.power import RecordsNeeded
     from tacit.studies.rehearsal import Rehearsal
     from tacit.studies.study import Study
@@ -83,6 +85,8 @@ def plan(
     `--typical` tells the first two, such as a published mean and standard deviation. Made-up records have two
     shapes, so that AUC and widths are ranges.
 
+    Of a study with looks (`[stop]`) it tells what each costs, and how likely it is to end the study.
+
     Examples:
 
       tacit plan study.toml
@@ -110,30 +114,28 @@ def plan(
         raise SettingError("--half-width and --coefficient belong together; give both or neither")
     if records is None and half_width is not None:
         raise SettingError("--half-width needs the parties to begin with; give each party's size: --records NAME=N")
-    outlook = needed = None
+    outlook = needed = looks = None
     if records:
-        levels = [number(level) for level in epsilons.split(",") if level.strip()]
-        levels = levels if epsilon is None else [epsilon, *levels]
-        guess = PublicGuess(
-            positive_share=positive,
-            accuracy=plain_accuracy,
-            auc=plain_auc,
-            typical=tuple(TypicalValue.parse(text) for text in typical or ()),
-        )
+        own = [] if epsilon is None else [epsilon]
+        levels = own + [number(level) for level in epsilons.split(",") if level.strip()]
+        given = tuple(TypicalValue.parse(text) for text in typical or ())
+        guess = PublicGuess(positive_share=positive, accuracy=plain_accuracy, auc=plain_auc, typical=given)
         rehearsal = _rehearsal(asked, method, _sizes(records), public, guess)
         outlook = _rehearse(rehearsal, levels)
         if half_width is not None and coefficient is not None:
             needed = _solve(rehearsal, coefficient, half_width, epsilon)
+        looks = rehearse_looks(rehearsal) if epsilon is None else None
         if out_dir is not None:
             write_outlook(outlook, folder(out_dir), coefficient)
     if json_output:
-        print(json.dumps(_facts(asked, model, outlook, needed)))
+        print(json.dumps(_facts(asked, model, outlook, needed) | _look_facts(asked, looks)))
         return
     _tell(asked, model)
     if outlook is None:
         out.print("For a forecast of rounds, bytes, time and accuracy give each party's size: --records NAME=N")
     else:
         show(outlook)
+    show_looks(asked, looks)
     if needed is not None:
         out.print(needed_words(needed), soft_wrap=True)
 
@@ -194,6 +196,15 @@ def _facts(asked: Study, model: Method, outlook: Outlook | None, needed: Records
         "forecast": None if outlook is None else plain(outlook),
         "records_needed": None if needed is None else plain(needed),
     }
+
+
+def _look_facts(asked: Study, looks: LooksForecast | None) -> dict[str, object]:
+    from tacit.report.plain import plain
+    from tacit.studies.looks import planned_looks
+
+    if asked.stop is None:
+        return {}
+    return {"looks": plain(planned_looks(asked)), "look_forecast": None if looks is None else plain(looks)}
 
 
 def _tell(asked: Study, model: Method) -> None:

@@ -109,8 +109,8 @@ def _steps_by_command() -> list[str]:
     from tacit.daemon.practice.material import STUDY_FILE
 
     return [
-        "  tacit party show tumours --folder north",
-        "  tacit party opt-in tumours --folder north",
+        "  tacit party show readmission --folder north",
+        "  tacit party opt-in readmission --folder north",
         f"  tacit run {STUDY_FILE} --wait 600",
     ]
 
@@ -119,7 +119,7 @@ def _steps_in_browser() -> list[str]:
     from tacit.daemon.practice.material import APPROVER, APPROVER_FOLDER, AUTHOR
 
     return [
-        "  1. at north's site: read the study tumours, accept the others, take part; the same at south's and west's",
+        "  1. at north's site: read the study readmission, accept the others, take part; then at south's and west's",
         f"  2. at the coordinator's site, as {AUTHOR}: start the run and watch it",
         f"  3. write a study of your own as {AUTHOR}; {APPROVER} signs it with the key in {APPROVER_FOLDER}/",
     ]

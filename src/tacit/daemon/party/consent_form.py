@@ -20,6 +20,7 @@ from tacit.federation.member.folder import MemberFolder
 from tacit.federation.policy import Policy
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.ledger import Ledger
+from tacit.studies.looks import plan_words
 from tacit.studies.plain_words import plain_words
 from tacit.studies.study import Study
 
@@ -68,12 +69,13 @@ def consent_form(offered: OfferedStudy, own: MemberFolder, policy: Policy, ledge
     """The form of one study for this party."""
     study, method = offered.read(), offered.method()
     words, runs = plain_words(method), offered.runs or DEFAULT_RUNS
-    forbidden = why_not(offered, policy)
+    forbidden = (offered.why_closed() if offered.state != "in" else "") or why_not(offered, policy)
     costs = costs_of(offered, runs, policy.budget, ledger, ledger.sole_account(own.identity.name))
     try:
         promise = method.guarantee
     except TacitError:  # settings that cannot be honoured: `why_not` has told which
         promise = Guarantee(epsilon=math.inf)
+    looks = plan_words(study)
     parts = (
         FormPart(heading="Who asks", text=_who_asks(own)),
         FormPart(heading="Who approved it", text=_approved(offered, policy)),
@@ -84,6 +86,7 @@ def consent_form(offered: OfferedStudy, own: MemberFolder, policy: Policy, ledge
         FormPart(heading="What is promised", text=promise_words(promise)),
         FormPart(heading="What could go wrong", text=words.risk),
         FormPart(heading="What it costs", text=cost_words(costs, runs)),
+        *((FormPart(heading="When it looks, and when it stops", text=looks),) if looks else ()),
         FormPart(heading="With whom you are added up", text=_with_whom(study)),
         FormPart(heading="If you leave", text=LEAVING),
     )

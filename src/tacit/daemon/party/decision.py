@@ -68,8 +68,8 @@ def accepted_among(folder: Path, candidates: Mapping[str, Member]) -> dict[str, 
     return {name: member for name, member in candidates.items() if accepted.get(name) == member.fingerprint}
 
 
-def check_policy(offered: OfferedStudy, folder: Path) -> None:
-    """Refuse a study that nobody can join any more, or that the party's own policy forbids."""
+def check_open(offered: OfferedStudy, folder: Path) -> None:
+    """Refuse a study that nobody joins any more, or that the party's own policy forbids."""
     if offered.state != "in" and (reason := offered.why_closed()):
         raise PolicyRefusal(f"{reason} Nothing has changed")
     if reason := why_not(offered, PartyFile.read(folder).policy):
@@ -80,12 +80,13 @@ def opt_in(own: MemberFolder, consents: Consents, offered: OfferedStudy, extent:
     """Take part in a study that the owner has read and confirmed; returns with whom the party may be added up.
 
     Raises:
-        PolicyRefusal: if the party's own policy forbids the study; then nothing has changed.
+        PolicyRefusal: if nobody joins the study any more, or the party's own policy forbids it; then nothing has
+            changed.
     """
-    check_policy(offered, own.path)
+    check_open(offered, own.path)
     sum_group = accepted_among(own.path, candidates_of(offered, own))
     keys = {name: member.letter_key for name, member in sum_group.items()}
-    consents.decide(offered.digest, "in", extent.runs, keys, extent.until)
+    consents.decide(offered.digest, "in", extent.runs, keys, extent.until, offered.offer)
     return sum_group
 
 

@@ -5,7 +5,16 @@
 2. *Eigenvalues.* Noise of s^2 on the diagonal and s^2 / 2 off it moves the i-th eigenvalue by s^2 / 2 sum_j 1 / (l_i -
    l_j) on average, to second order. That is taken back, and values that change places are averaged (`unspread`; after
    Stein). Eigenvalues that were alike come together again, and one that lies apart stays there.
-3. *Floor.* Where moments are used as curvature, no eigenvalue is below 0.4 s sqrt(k) (`raised`).
+3. *Curvature.* Moments in a shape are known twice: as they were opened, and from the squares that made the shape. The
+   latter, T, say in which directions rows vary. Their trace is taken from the former, and no eigenvalue is below 0.3 of
+   the mean. In the eigenvectors of T, opened entries differ from those of T by about sqrt(f T_i T_j), and by noise; f
+   is what is seen over all of them. Wiener's rule keeps what is not noise: the difference, times f T_i T_j / (f T_i T_j
+   + its variance). So directions in which rows hardly vary stay so, and without noise nothing changes. No eigenvalue is
+   then below 0.15 of the mean, or below 0.4 s sqrt(k) where that is less (`as_curvature`).
+4. *Along the answer.* A matrix can be drowned while one number in it is not. Along a direction v that owes nothing to
+   the noise of M, v'M v is known to s. Where opened moments say more than those of step 3, the difference x is added
+   along v, times x^2 / (x^2 + s^2) (`steeper`). v is where t points beyond the intercept. Signals lie where rows vary
+   most. Without this step they are weighed as if they lay in a typical direction, and models are far too flat.
 
 All rows have the same constant c as their last entry. In the shape B they are g = B z, and q.g = c for q = B^-1 e.
 """
@@ -19,7 +28,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_FLOOR = 0.4
+_FLOOR, _LEAST = 0.4, 0.3
 
 
 def constant_row(B: Floats) -> Floats:
@@ -34,11 +43,38 @@ def with_constant(M: Floats, q: Floats, square: float) -> Floats:
     return changed
 
 
-def raised(M: Floats, noise_std: float) -> Floats:
-    """M with no eigenvalue that noise of this standard deviation on its diagonal could have made (2 and 3)."""
-    values, vectors = np.linalg.eigh(unspread(M, noise_std))
-    lifted: Floats = (vectors * np.maximum(values, _FLOOR * noise_std * math.sqrt(len(M)))) @ vectors.T
+def as_curvature(M: Floats, noise_std: float, expected: Floats, n_records: float) -> Floats:
+    """M as curvature (3); `noise_std` is that of a diagonal entry, `expected` is T, up to scale.
+
+    Guarantees:
+        Symmetric. Positive definite if there is noise; M itself if there is none.
+    """
+    if noise_std <= 0:
+        return M
+    k = len(M)
+    trace = min(max(float(np.trace(M)), 1e-3 * n_records), n_records)  # no row is longer than 1
+    values, vectors = np.linalg.eigh((expected + expected.T) / 2)
+    values = np.maximum(values, 0.0) + 1e-300
+    T = np.maximum(values * (trace / values.sum()), _LEAST * trace / k)
+    beyond = vectors.T @ M @ vectors - np.diag(T)
+    likely = np.outer(T, T)
+    variances = noise_std**2 / 2 * (1 + np.eye(k))
+    f = max(0.0, float(np.sum(likely * (beyond**2 - variances)) / np.sum(likely**2)))
+    kept = np.diag(T) + f * likely / (f * likely + variances) * beyond
+    values, turned = np.linalg.eigh((kept + kept.T) / 2)
+    floor = min(_LEAST / 2 * float(np.mean(T)), _FLOOR * noise_std * math.sqrt(k))
+    turned = vectors @ turned
+    lifted: Floats = (turned * np.maximum(values, floor)) @ turned.T
     return lifted
+
+
+def steeper(M: Floats, opened: Floats, directions: Floats, noise_std: float) -> Floats:
+    """M with what opened moments say beyond it along orthonormal `directions`, a row for each (4)."""
+    for v in directions:
+        beyond = float(v @ (opened - M) @ v)
+        if beyond > 0:
+            M = M + beyond**3 / (beyond**2 + noise_std**2) * np.outer(v, v)
+    return M
 
 
 def denoised(A: Floats, noise_std: float) -> Floats:

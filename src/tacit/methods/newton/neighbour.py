@@ -69,6 +69,7 @@ def worst_pair() -> Neighbours:
             "start": {"coef": [list(_START[:2])], "intercept": [_START[2]]},
             "colluders": 0,
             "relation": "replace-one",
+            "robust": False,
         },
         score=_likelihood_ratio(one, other, quiet),
         score_of=_likelihood_ratio,
@@ -97,7 +98,7 @@ class Release:
 def releases(plan: Plan, squares: Opened, tables: tuple[Table, Table, Table]) -> list[Release]:
     """What is opened of (first, quiet) and of (second, quiet), given the noisy squares; `tables` are these three."""
     *ends, quiet = tables
-    B, _ = opened_shape(plan, np.asarray(squares), plan.cohort.n_units)
+    B = opened_shape(plan, np.asarray(squares), plan.cohort.n_units).B
     start = np.linalg.solve(B, [*_START[:2], _START[2] / plan.cohort.constant])[None]
 
     def release(grid: NoiseGrid, sum_of: Callable[[Table], Floats]) -> Release:

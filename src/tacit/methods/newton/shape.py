@@ -7,7 +7,7 @@ coefficient in a direction of mean square l is noise / l; so that l counts and n
 sqrt(l): B = (A / n)^(-1/2), up to scale. Among all shapes under which a typical record has the length 1, that is the
 one with the least mean loss: it is noise' H^-1 noise / 2, H near A, that is tr(A^-1 B^-2) under tr(B^2 A) = 1.
 
-1. Directions that the noise of A drowns are not known. A is denoised (`solver`), and its eigenvalues are raised
+1. Directions that the noise of A drowns are not known. A is denoised (`moments`), and its eigenvalues are raised
    by the spectral norm of the noise, s_A sqrt(2 k): among drowned directions B is nearly a multiple of the identity.
 2. Scale. The mean square of ||g|| is estimated by tr(B^2 A) / n with A as it was opened, for a floor would add to it;
    B is scaled so that a typical row has the length 1 / b. A large b leaves rows as they are and lets more noise in. At
@@ -20,6 +20,7 @@ Any B is private: what a record may do to a sum is bounded after the shaping.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +34,23 @@ _ROOM, _MOST_ROOM = 0.8, 3.0
 _USUAL_NOISE = 0.0055  # on the squares: epsilon of about 0.1 for 40,000 records
 
 
-def opened_shape(plan: Plan, opened: npt.NDArray[np.int64], n_records: float | None) -> tuple[Floats, float]:
-    """B of the squares as they were opened, and the number of records; None if that is not public."""
+@dataclass(frozen=True, kw_only=True)
+class Outline:
+    """What the squares told: the shape B, the number of records, and the moments to expect in that shape, B A B."""
+
+    B: Floats
+    n_records: float
+    expected: Floats
+
+
+def opened_shape(plan: Plan, opened: npt.NDArray[np.int64], n_records: float | None) -> Outline:
+    """The outline of squares as they were opened; `n_records` is None if that is not public."""
     A = plan.unpack_squares(opened)
     n = max(1.0, float(A[-1, -1]) / plan.cohort.constant**2) if n_records is None else n_records
     A[-1, -1] = n * plan.cohort.constant**2
     share = plan.squares_noise / (n * plan.reach**2)
-    return shape_of(A, plan.squares_noise, n, room_for(share)), n
+    B = shape_of(A, plan.squares_noise, n, room_for(share))
+    return Outline(B=B, n_records=n, expected=B @ denoised(A, plan.squares_noise) @ B)
 
 
 def room_for(noise: float) -> float:

@@ -4,17 +4,21 @@ The equation of a fit is right = H w + noise, where the noise has the covariance
 was added for privacy. Shrinking is post-processing: it costs nothing.
 
 1. *What is likely beforehand.* A change of the model from its start spreads scores by w'Q w, Q the covariance of the
-   rows. All directions are taken to spread scores alike, by tau^2 each; so w ~ N(start, tau^2 Q^-1). The constant's
-   direction q, in which Q is 0, is left free: an intercept is not shrunk.
+   rows. The *even* law has all directions spread scores alike: w ~ N(start, tau^2 Q^-1), up to scale. It suits rows
+   whose narrow directions matter, as in fraud. The *uneven* law has directions in which rows vary more spread scores
+   more: over encoded columns its covariance is Q^(-1/2), between Q^-1 and that of a ridge. It suits tables of one-hot
+   columns. The even law has the weight 3/4. The constant's direction q, in which Q is 0, is left free: an intercept is
+   not shrunk.
 2. *Whitened.* With N = H + v I, y = N^(-1/2) (right - H start) has unit noise. What the intercept explains is
    projected out. In the singular directions of the rest, of values s, the coordinates of y are independent, each
    N(0, tau^2 s^2 + 1).
 3. *How much.* Given tau the best answer is tau^2 s / (tau^2 s^2 + 1) times the coordinate: Wiener's filter. tau is not
-   known; answers for a grid of tau are averaged by their likelihood, with the half-Cauchy law of scale 1, cut off at
-   1.5, for the spread tau sqrt(k) of all scores. A direction that noise drowns has a small s and stays at the start.
+   known; answers of both laws for a grid of tau are averaged by their likelihood, with the half-Cauchy law of scale 1,
+   cut off at 1.5, for the spread of all scores. A direction that noise drowns has a small s and stays at the start.
    Where nothing can be seen all of them do, and the model says what the class frequencies say.
 4. *Whether there is anything.* Twice the log-likelihood of the best tau over that of tau = 0. Without a signal it
-   exceeds 2.71 with a chance of 5 % (half of it a chi-square of one degree of freedom, half 0).
+   exceeds 2.71 with a chance of 5 % (half of it a chi-square of one degree of freedom, half 0). Of two laws the
+   likelihoods are averaged with their weights before the log is taken, which makes it no likelier.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ Floats = npt.NDArray[np.float64]
 SEEN = 2.71
 """What `Shrunken.evidence` exceeds with a chance of 5 % where there is nothing to see."""
 _SPREADS = np.geomspace(1e-3, 1.5, 60)  # of all scores beforehand, standard deviations
+_EVEN = 0.75  # the weight of the even law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +60,29 @@ class _Whitened:
     seen: Floats  # the coordinates of y
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Law:
+    """The equations in the directions of one law, and how likely each spread is under it, as logs."""
+
+    parts: list[_Whitened]
+    logs: Floats  # of the likelihood over that of tau = 0, one for each spread
+    weight: float
+
+    @classmethod
+    def of(cls, parts: list[_Whitened], weight: float) -> _Law:
+        s, seen = (np.concatenate([getattr(part, name) for part in parts]) for name in ("s", "seen"))
+        variances = _SPREADS[:, None] ** 2 * s**2 + 1
+        logs = -0.5 * np.sum(np.log(variances) + seen**2 / variances - seen**2, axis=1)
+        return cls(parts=parts, logs=logs, weight=weight)
+
+    def models(self, weights: Floats, free: Floats | None) -> Floats:
+        """The models of its equations, averaged with these weights of the spreads, times their sum."""
+        share = float(weights.sum())
+        squares = _SPREADS[:, None] ** 2
+        gains = [weights @ (squares * part.s / (squares * part.s**2 + 1)) / share for part in self.parts]
+        return share * np.array([_model(part, gain, free) for part, gain in zip(self.parts, gains, strict=True)])
+
+
 def shrunken(
     Hs: Sequence[Floats],
     rights: Floats,
@@ -63,6 +91,7 @@ def shrunken(
     variance: float,
     spread: Floats,
     free: Floats | None,
+    uneven: Floats | None = None,
 ) -> Shrunken:
     """The models of the equations right = H w + noise.
 
@@ -73,22 +102,25 @@ def shrunken(
         variance: v, of the privacy noise, a coordinate.
         spread: Q.
         free: q, the direction that is not shrunk; None if there is none.
+        uneven: columns whose products are the uneven law's covariance, up to scale; None for the even law alone.
     """
-    directions = _directions(spread, free)
-    parts = [
-        _whitened(H, right, start, variance, directions, free)
-        for H, right, start in zip(Hs, rights, starts, strict=True)
-    ]
-    s, seen = (np.concatenate([getattr(part, name) for part in parts]) for name in ("s", "seen"))
-    tau2 = _SPREADS**2 / max(1, directions.shape[1])
-    variances = tau2[:, None] * s**2 + 1
-    logs = -0.5 * np.sum(np.log(variances) + seen**2 / variances, axis=1)
-    nothing = -0.5 * float(np.sum(seen**2))
-    weights = np.exp(logs - logs.max()) * _SPREADS / (1 + _SPREADS**2)
-    weights = weights / weights.sum()
-    kept = [weights @ (tau2[:, None] * part.s / (tau2[:, None] * part.s**2 + 1)) for part in parts]
-    models = np.array([_model(part, gain, free) for part, gain in zip(parts, kept, strict=True)])
-    return Shrunken(models=models, evidence=max(0.0, 2 * (float(logs.max()) - nothing)))
+    laws = []
+    of_all = [(_directions(spread, free), 1.0)] if uneven is None else [(_directions(spread, free), _EVEN)]
+    of_all += [] if uneven is None else [(uneven, 1 - _EVEN)]
+    for columns, weight in of_all:
+        directions = columns / math.sqrt(max(float(np.sum(columns * (spread @ columns))), 1e-300))
+        parts = [
+            _whitened(H, right, start, variance, directions, free)
+            for H, right, start in zip(Hs, rights, starts, strict=True)
+        ]
+        laws.append(_Law.of(parts, weight))
+    largest = max(float(law.logs.max()) for law in laws)
+    beforehand = _SPREADS / (1 + _SPREADS**2)
+    weights = [law.weight * np.exp(law.logs - largest) * beforehand + 1e-300 for law in laws]
+    total = sum(float(one.sum()) for one in weights)
+    models = np.sum([law.models(one / total, free) for law, one in zip(laws, weights, strict=True)], axis=0)
+    best = sum(law.weight * math.exp(float(law.logs.max()) - largest) for law in laws)
+    return Shrunken(models=models, evidence=max(0.0, 2 * (largest + math.log(best))))
 
 
 def _directions(spread: Floats, free: Floats | None) -> Floats:

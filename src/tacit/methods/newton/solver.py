@@ -5,8 +5,8 @@ hides it. Opened are t, the second moments M of the rows u, and S at a few model
 as u = a g, but its scores are those of g. We express a model as W, scaled so that a typical row scores W.u. With rho =
 sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
 
-1. *Curvature.* The eigenvalues of M are brought together again, as far as noise has spread them, and raised to 0.4 s_M
-   sqrt(k), s_M the noise of an entry on its diagonal (`moments`).
+1. *Curvature.* M is brought nearer to what the squares say of it, as far as noise hides it. Along t, less what an
+   intercept explains, it is as steep as was opened: there the answer lies (`moments`, 3 and 4).
 2. *A normal population* with these moments says how S bends (`population`), and what S is before anything was asked.
 3. *All rounds at once.* S(W) = S_k + H_k (W - W_k) is an estimate of S(W) for every round k; the normal population is
    one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of M does on
@@ -20,9 +20,12 @@ sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
    system of size k for each. `shrinkage` says how far each is drawn towards the start; an l2 that was asked for takes
    its place. No model is asked about whose scores would spread by more than 12 in a normal population: nothing could
    be learned from its answers.
-6. *Intercept.* Where one class is rare, noise may say that it has fewer records than none. Of two classes the intercept
-   is moved so that the mean chance is no longer what was seen, with normal noise, but what that leaves likely of all
-   chances between 0 and 1: the mean of the truncated normal law. Away from 0 and 1 that is the same.
+6. *Intercept.* Of two classes t says how many records each has, and the intercept follows from the mean chance. How far
+   the mean chance of records is from a normal population's is seen in the rounds, with noise. Beforehand it is taken to
+   be about as far as the spread of scores moves that chance. So a model that spreads none has the frequencies of t and
+   nothing of the rounds' noise. Where one class is rare, noise may say that it has fewer records than none. So the
+   chance is not what was seen, with normal noise, but what that leaves likely of all chances between 0 and 1: the mean
+   of the truncated normal law.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from tacit.bisection import bisect
 from tacit.errors import NotConverged
@@ -83,13 +86,14 @@ class Equation:
     n_records: float
     t: Floats
     opened: Floats  # M as it was opened
-    M: Floats  # with no eigenvalue that noise could have made
+    M: Floats  # as curvature (`moments`, 3 and 4)
     t_noise: float
     M_noise: float
     start: Floats
     l2: float | None
     has_intercept: bool
     observations: list[Observation] = field(default_factory=list)
+    middle: Floats | None = None  # of the sandwich, if it was asked for
 
     @cached_property
     def constant_row(self) -> Floats:
@@ -118,7 +122,7 @@ class Equation:
 
     @cached_property
     def population(self) -> Population:
-        """The normal population with the raised moments."""
+        """The normal population with the moments that are used as curvature."""
         return self.population_of(self.M)
 
     @cached_property
@@ -129,6 +133,20 @@ class Equation:
         counted = square / self.plan.cohort.constant**2  # the sum of squared weights
         Q: Floats = self.M - np.outer(along, along) / square if self.has_intercept else self.M
         return Q / (counted * self.rho**2)
+
+    @cached_property
+    def _uneven(self) -> Floats:
+        """Columns of the uneven law (`shrinkage`): coefficients of encoded columns with the covariance Q^(-1/2).
+
+        The shape is known best of what tells Q: it is A^(-1/2), up to scale and floors.
+        """
+        inverse = np.linalg.inv(self.B)
+        A = inverse @ inverse
+        Q = A[:-1, :-1] - np.outer(A[:-1, -1], A[-1, :-1]) / A[-1, -1] if self.has_intercept else A[:-1, :-1]
+        values, vectors = np.linalg.eigh(Q)
+        values = np.maximum(values, 1e-9 * values[-1])
+        columns: Floats = self.basis.T @ inverse[:, :-1] @ ((vectors * values**-0.25) @ vectors.T)
+        return columns
 
     def observe(self, model: Floats, response: Floats, noise_std: float) -> None:
         """Add a round."""
@@ -157,14 +175,23 @@ class Equation:
 
     def _levelled(self, model: Floats) -> Floats:
         """The model with an intercept that a chance can have (6 in the heading)."""
-        here, right, variance = self._linearised(model)
         q, c = self.constant_row, self.plan.cohort.constant
-        counted = self.rho * float(q @ self.M @ q) / c  # c times the sum of weights
+        counted = self.rho * float(q @ self.opened @ q) / c  # c times the sum of weights
+        of_count = float(q @ q) / counted**2  # what a variance of a coordinate is for a chance
         mean = float(self.population.response(model)[1][0]) + 0.5
-        seen = mean + float(q @ (right - here.along(model, self.M))[0]) / counted
-        noise = math.sqrt(variance * float(q @ q)) / counted
-        wanted = min(max(mean + _chance(seen, noise) - seen, 1e-12), 1 - 1e-12)
-
+        off = (mean - float(expit(self.population.scores(model)[0][0]))) ** 2  # what rows' spread does to it, squared
+        surprise, variance = 0.0, off
+        if self.observations:
+            precisions = np.array([1 / self.variance_of(one, model) for one in self.observations])
+            shares = precisions / precisions.sum()
+            noises = np.array([one.noise_std**2 for one in self.observations])
+            of_rounds = float(shares**2 @ noises) * of_count
+            seen_off = np.array([float(q @ one.surprise[0]) for one in self.observations]) / counted
+            surprise = float(shares @ seen_off) * off / (off + of_rounds + 1e-300)
+            variance = off * of_rounds / (off + of_rounds + 1e-300)
+        seen = 0.5 + float(q @ self.t[0]) / counted - surprise
+        chance = _chance(seen, math.sqrt(variance + self.t_noise**2 * of_count))
+        wanted = min(max(chance, 1e-12), 1 - 1e-12)
         lowest = -_WIDEST * self.rho / c
 
         def is_likelier(above: float) -> bool:
@@ -248,6 +275,7 @@ class Equation:
             variance=variance,
             spread=self.basis.T @ self._spread @ self.basis,
             free=self.constant_row if self.has_intercept else None,
+            uneven=self._uneven,
         )
         models[kept] = found.models @ self.basis.T
         return Solved(model=np.asarray(vectors @ models, dtype=np.float64), evidence=found.evidence)
@@ -267,6 +295,14 @@ class Equation:
         left = self.basis.T @ (H + l2 * self.penalised) @ self.basis
         model: Floats = self.basis @ np.linalg.solve(left, self.basis.T @ (right + l2 * self.penalised @ start))
         return model
+
+
+def answer_directions(t: Floats, M: Floats, q: Floats | None) -> Floats:
+    """Where t points beyond what an intercept explains: orthonormal rows, one for each two classes told apart."""
+    along = t if q is None else t - np.outer(t @ q, M @ q) / float(q @ M @ q)
+    _, sizes, rows = np.linalg.svd(along, full_matrices=False)
+    pointed: Floats = rows[: max(1, len(t) - 1)][sizes[: max(1, len(t) - 1)] > 0]
+    return pointed
 
 
 def _chance(seen: float, noise: float) -> float:

@@ -20,15 +20,9 @@ from tacit.web.site import Site, SiteSettings, make_app
 
 # A new page is a module with a `router`, and an entry here.
 ROUTERS: tuple[APIRouter, ...] = (
-    sign_in.router,
-    editor.router,
-    deed.router,
-    result_page.router,
-    catalogue.router,
-    people.router,
-    api.router,
+    sign_in.router, editor.router, deed.router, result_page.router, catalogue.router, people.router, api.router,
     sign_on.router,
-)
+)  # fmt: skip
 
 
 def navigation(account: Account | None) -> list[MenuLink]:
