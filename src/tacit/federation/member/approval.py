@@ -26,7 +26,6 @@ from nacl.signing import SigningKey
 
 from tacit import wire
 from tacit.errors import SettingError
-from tacit.federation.member.folder import read_json
 from tacit.rand import Rng
 from tacit.record import encode_record
 from tacit.secure.signature import is_signed
@@ -177,6 +176,10 @@ class ApproverKey:
     @staticmethod
     def load(folder: Path) -> ApproverKey:
         """The key that `make` wrote."""
+        from tacit.federation.member.folder import (
+            read_json,
+        )  # with the packages of tacit[net], which policies do without
+
         path = folder / SECRET_FILE
         try:
             secret = bytes.fromhex(path.read_text(encoding="ascii").strip())
