@@ -112,7 +112,8 @@ def line(told: list[Outlook], found: list[RehearsedRun]) -> str:
     within = [min(wide[term], other[term]) <= real[term] <= max(wide[term], other[term]) for term in real]
     area = np.mean([one.alternative[0].auc.mean for one in told if one.alternative[0].auc is not None])
     lost = f"{np.mean([one.alternative[0].not_identified for one in told]):.1f}"
-    return f"{text}; the other shape: AUC {area:.3f}, {lost} lost, {np.mean(within):.0%} of widths between"
+    share = f", {np.mean(within):.0%} of widths between" if within else ""
+    return f"{text}; the other shape: AUC {area:.3f}, {lost} lost{share}"
 
 
 def _widths(told: list[Expectation]) -> dict[str, float]:

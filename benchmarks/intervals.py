@@ -3,9 +3,10 @@
     python benchmarks/intervals.py [--cells 'narrow-*' ...] [--real] [--runs 300] [--real-runs 20] [--out docs]
 
 A cell is a law of the rows, numbers of records and features, and an epsilon: narrow-1/3000/6/0.3. Or it is a real data
-set and an epsilon: real/adult/1. Each run is a federation of three parties in this process. Data are drawn from seeds;
-the noise is not, so a repeated run differs. Finished cells are kept in intervals.json in the output folder and are not
-measured again; intervals.md beside it is written from that file. What laws and columns mean stands on that page.
+set and an epsilon: real/adult/1. Where a name ends with /robust, the sandwich is asked for. Each run is a federation of
+three parties in this process. Data are drawn from seeds; the noise is not, so a repeated run differs. Finished cells
+are kept in intervals.json in the output folder and are not measured again; intervals.md beside it is written from that
+file. What laws and columns mean stands on that page.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from interval.figures import drawn_figures, numbers_told, real_figures
 from interval.laws import Cell, cells, draw
-from interval.page import drawn_lines, page, real_lines
+from interval.page import VERSION, drawn_lines, page, real_lines
 from interval.real import RealCell, real_cells, real_data
 from threadpoolctl import threadpool_limits
 
@@ -55,19 +56,21 @@ def drawn_run(cell: Cell, seed: int) -> Run:
     tables = {
         str(i): Table.from_arrays(drawn.X[i::N_PARTIES], drawn.y[i::N_PARTIES], drawn.schema) for i in range(N_PARTIES)
     }
-    return _run(tables, cell.epsilon, (*drawn.schema.column_names, INTERCEPT), drawn.truth)
+    method = PrivateNewton(epsilon=cell.epsilon, robust=cell.robust)
+    return _run(tables, method, (*drawn.schema.column_names, INTERCEPT), drawn.truth)
 
 
 def real_run(cell: RealCell, seed: int) -> Run:
     """One run on real records."""
     real = real_data(cell.data_set)
-    return _run(real.parties(N_PARTIES, seed), cell.epsilon, real.exact.names, real.exact.estimate)
+    method = PrivateNewton(epsilon=cell.epsilon, robust=cell.robust)
+    return _run(real.parties(N_PARTIES, seed), method, real.exact.names, real.exact.estimate)
 
 
-def _run(tables: dict[str, Table], epsilon: float, names: Sequence[str], truth: Floats) -> Run:
+def _run(tables: dict[str, Table], method: PrivateNewton, names: Sequence[str], truth: Floats) -> Run:
     started = time.process_time()
     try:
-        model = PrivateNewton(epsilon=epsilon).fit(Federation.from_tables(tables))
+        model = method.fit(Federation.from_tables(tables))
         told = numbers_told(model.facts_.coefficients, names)
     except Exception as error:  # one run that fails is counted and told, and does not cost the cell
         return Run(None, truth, time.process_time() - started, f"{type(error).__name__}: {error}")
@@ -112,6 +115,7 @@ def _stacked(found: Sequence[Run]) -> tuple[Floats, Floats]:
 def _counts(found: Sequence[Run]) -> dict[str, Any]:
     errors = sorted({run.error for run in found if run.error})
     return {
+        "version": VERSION,
         "runs": sum(not run.error for run in found),
         "failed": sum(bool(run.error) for run in found),
         "errors": errors[:3],
@@ -143,7 +147,7 @@ def wanted_cells(arguments: argparse.Namespace, results: dict[str, Any]) -> list
 
 def _is_done(cell: Cell | RealCell, found: dict[str, Any] | None, arguments: argparse.Namespace) -> bool:
     least = arguments.runs if isinstance(cell, Cell) else arguments.real_runs
-    return found is not None and found["runs"] + found["failed"] >= least
+    return found is not None and found["runs"] + found["failed"] >= least and found.get("version", 1) == VERSION
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

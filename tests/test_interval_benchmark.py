@@ -90,7 +90,11 @@ def test_a_category_with_one_label_leaves_the_exact_fit_at_its_limit():
     assert found.estimate == pytest.approx([slope, nearly.intercept[0] - 50 * slope], rel=1e-3)
 
 
-_MANY = {"heavy": 100_000, "heavy-wrong": 100_000}  # by which labels of rows before clipping can be told
+_MANY = {
+    "heavy": 100_000,
+    "heavy-wrong": 100_000,
+    "bent": 100_000,
+}  # by which labels of rows before clipping can be told
 _TRIED = [Cell(law, _MANY.get(law, 20_000), d, 1.0) for law, d in sorted({(c.law, c.n_features) for c in cells()})]
 
 

@@ -25,7 +25,8 @@ from tacit.models.solver import fit
 
 Floats = npt.NDArray[np.float64]
 
-LAWS = ("uniform", "one-hot", "narrow-1", "narrow-3", "correlated", "heavy", "heavy-wrong", "rare")
+LAWS = ("uniform", "one-hot", "narrow-1", "narrow-3", "correlated", "heavy", "heavy-wrong", "rare", "bent")
+WRONG = ("heavy-wrong", "bent")  # laws that no model is right for: also tried with the sandwich
 AXES = ("one-hot", "narrow-1", "narrow-3")  # laws that are also tried with fewer records, more columns, other epsilons
 
 EFFECT = 1.2  # the standard deviation of scores, on average
@@ -47,11 +48,13 @@ class Cell:
     n_records: int
     n_features: int
     epsilon: float
+    robust: bool = False  # with the sandwich
 
     @property
     def name(self) -> str:
         """As `--cells` and the file of results have it."""
-        return f"{self.law}/{self.n_records}/{self.n_features}/{self.epsilon:g}"
+        end = "/robust" if self.robust else ""
+        return f"{self.law}/{self.n_records}/{self.n_features}/{self.epsilon:g}{end}"
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ def cells() -> list[Cell]:
     for law in LAWS:
         sizes = (20_000, 200_000) if law == "rare" else (3_000, 20_000)
         found += [Cell(law, n, 6, epsilon) for n in sizes for epsilon in (0.3, 1.0)]
+        if law in WRONG:
+            found += [Cell(law, n, 6, epsilon, robust=True) for n in sizes for epsilon in (0.3, 1.0)]
         if law in AXES:
             found += [Cell(law, 500, 6, epsilon) for epsilon in (0.3, 1.0)]
             found += [Cell(law, n, 30, epsilon) for n in sizes for epsilon in (0.3, 1.0)]
@@ -81,9 +86,9 @@ def draw(cell: Cell, seed: int) -> Drawn:
     """The records of one run; the same for every epsilon."""
     law, n, d = cell.law, cell.n_records, cell.n_features
     chance = np.random.default_rng([seed, n, d, LAWS.index(law)])
-    if law == "heavy-wrong":
-        X, y = _wrong_records(n, d, chance)
-        return Drawn(X, y, pseudo_truth(d), schema_of(law, d))
+    if law in WRONG:
+        X, y = _wrong_records(law, n, d, chance)
+        return Drawn(X, y, pseudo_truth(law, d), schema_of(law, d))
     truth = _coefficients(law, d, chance)
     X = rows(law, n, d, chance)
     seen = clip_rows(X, NORM_BOUND)[0] if law == "heavy" else X
@@ -113,7 +118,7 @@ def _feature(law: str, name: str) -> Feature:
 def rows(law: str, n: int, d: int, chance: np.random.Generator) -> Floats:
     """Rows in original units; long ones are clipped by the schema, at the party."""
     match law:
-        case "uniform" | "rare":
+        case "uniform" | "rare" | "bent":
             return chance.uniform(-1, 1, size=(n, d))
         case "one-hot":
             return (chance.random((n, d)) < _chances(d)).astype(np.float64)
@@ -146,17 +151,19 @@ def _labels(X: Floats, truth: Floats, chance: np.random.Generator) -> npt.NDArra
 
 
 @lru_cache(maxsize=8)
-def pseudo_truth(d: int) -> Floats:
-    """What a fit to clipped rows tends to where unclipped ones decide on labels: that of a million records."""
-    X, y = _wrong_records(N_PSEUDO, d, np.random.default_rng([N_PSEUDO, d]))
-    table = Table.from_arrays(X, y, schema_of("heavy-wrong", d))
+def pseudo_truth(law: str, d: int) -> Floats:
+    """What a fit tends to where no model is right: that of a million records."""
+    X, y = _wrong_records(law, N_PSEUDO, d, np.random.default_rng([N_PSEUDO, d]))
+    table = Table.from_arrays(X, y, schema_of(law, d))
     found = fit(table.blocks, problem=Problem(n_features=d))
     return np.append(found.coef[0], found.intercept)
 
 
-def _wrong_records(n: int, d: int, chance: np.random.Generator) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Labels from rows as they were before clipping; the coefficients are the same in every run."""
-    X = rows("heavy-wrong", n, d, chance)
+def _wrong_records(law: str, n: int, d: int, chance: np.random.Generator) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Labels from rows as they were before clipping, or from a power; the same law in every run."""
+    X = rows(law, n, d, chance)
+    if law == "bent":
+        return X, (chance.random(n) < 0.01 + 0.6 * X[:, 0] ** 4).astype(np.int64)
     truth = _coefficients("heavy-wrong", d, np.random.default_rng(d))
     truth[:-1] *= EFFECT / np.linalg.norm(truth[:-1] * _moments("heavy-wrong", d)[1])  # one draw, of the usual strength
     return X, _labels(X, truth, chance)
@@ -166,7 +173,7 @@ def _wrong_records(n: int, d: int, chance: np.random.Generator) -> tuple[Floats,
 def _moments(law: str, d: int) -> tuple[Floats, Floats]:
     """Mean and standard deviation of each column, as a method sees it."""
     match law:
-        case "uniform" | "rare":
+        case "uniform" | "rare" | "bent":
             return np.zeros(d), np.full(d, 1 / math.sqrt(3))
         case "one-hot":
             p = _chances(d)

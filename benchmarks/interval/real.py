@@ -24,6 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 CAMPAIGN = (10, 50, 100)  # upper bounds of the number of calls
 SETS = ("adult", *(f"bank_marketing-{bound}" for bound in CAMPAIGN), "default_credit", "heart_disease")
+ROBUST = ("adult", "bank_marketing-50")
 EPSILONS = (0.3, 1.0, 3.0)
 
 
@@ -33,11 +34,12 @@ class RealCell:
 
     data_set: str
     epsilon: float
+    robust: bool = False  # with the sandwich
 
     @property
     def name(self) -> str:
         """As `--cells` and the file of results have it."""
-        return f"real/{self.data_set}/{self.epsilon:g}"
+        return f"real/{self.data_set}/{self.epsilon:g}" + ("/robust" if self.robust else "")
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,9 @@ class Real:
 
 
 def real_cells() -> list[RealCell]:
-    """Every data set at every epsilon."""
-    return [RealCell(data_set, epsilon) for data_set in SETS for epsilon in EPSILONS]
+    """Every data set at every epsilon; two of them with the sandwich, too."""
+    found = [RealCell(data_set, epsilon) for data_set in SETS for epsilon in EPSILONS]
+    return found + [RealCell(data_set, epsilon, robust=True) for data_set in ROBUST for epsilon in EPSILONS]
 
 
 @lru_cache(maxsize=1)

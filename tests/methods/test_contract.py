@@ -31,6 +31,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {},
         {"delta": 1e-6, "relation": "add-remove"},
         {"rounds": 2},
+        {"rounds": 1, "robust": True},
         {"epsilon": math.inf},
         {"unit": "person"},
         {"unit": "party"},

@@ -21,6 +21,7 @@ from tacit.methods.cohort import Cohort
 from tacit.methods.descent.statistic import gradient_sum
 from tacit.methods.functional.statistic import statistics
 from tacit.methods.method import Method
+from tacit.methods.newton.middle import middle_sum
 from tacit.methods.newton.statistic import Plan as NewtonPlan
 from tacit.methods.newton.statistic import moments_sum, response_sum, squares_sum, triangle
 from tacit.privacy.guarantee import Relation, Unit
@@ -71,7 +72,9 @@ def test_a_person_moves_the_sums_of_newton_no_further_than_a_record_may(
     pair: tuple[Unit, Table, Table, Cohort], stretch: float, relation: Relation
 ) -> None:
     _, first, second, cohort = pair
-    plan = NewtonPlan(cohort=cohort, mu_squares=1, mu_moments=1, mu_response=1, rounds=1, relation=relation)
+    plan = NewtonPlan(
+        cohort=cohort, mu_squares=1, mu_moments=1, mu_response=1, rounds=1, relation=relation, mu_middle=1
+    )
     for table in (first, second):
         plan.cohort.check(table)
     chance = np.random.default_rng(int(stretch))
@@ -85,6 +88,7 @@ def test_a_person_moves_the_sums_of_newton_no_further_than_a_record_may(
     assert moved(lambda t: triangle(squares_sum(t, plan)) / plan.reach) <= plan.squares_sensitivity
     assert moved(lambda t: plan.pack(*moments_sum(t, plan, B))) <= plan.moments_sensitivity(B)
     assert moved(lambda t: response_sum(t, plan, B, model)) <= plan.response_sensitivity(B, model)
+    assert moved(lambda t: triangle(middle_sum(t, plan, B, model))) <= plan.middle_sensitivity(B, model)
 
 
 @given(pair=neighbours())

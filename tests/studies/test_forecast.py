@@ -105,6 +105,15 @@ def test_intervals_widen_as_epsilon_falls_and_the_curve_says_so() -> None:
         assert point.mean == pytest.approx(half_width / told.exact_widths["x1"])
 
 
+def test_the_sandwich_is_planned_as_one_more_round_and_its_width_is_forecast() -> None:
+    robust = replace(NEWTON, settings={**NEWTON.settings, "robust": True})
+    (plain,), (found,) = (forecast(study, SIZES, repeats=5).forecasts for study in (NEWTON, robust))
+    assert found.rounds == plain.rounds + 1
+    assert found.widening is not None
+    assert plain.widening is not None
+    assert 0.95 < found.widening.mean / plain.widening.mean < 1.3
+
+
 def test_a_method_without_intervals_forecasts_none() -> None:
     told = forecast(STUDY, SIZES, repeats=2)
     (found,) = told.forecasts

@@ -19,8 +19,13 @@ RICH = STUDY.replace('name = "averaging"', 'name = "averaging"\nl2 = 0.5').repla
 ).replace('"Who recovers?"', '"Who recovers?"\ncoding = "full"\nignore = ["id"]\nnorm_bound = 1.5')  # fmt: skip
 
 
+PERSON = STUDY.replace("epsilon = 1.0", 'epsilon = 1.0\nperson = "patient"')
+
+
 @pytest.mark.parametrize(
-    "text", [STUDY, RICH, STUDY.replace("[privacy]\nepsilon = 1.0", "")], ids=["plain", "rich", "exact"]
+    "text",
+    [STUDY, RICH, STUDY.replace("[privacy]\nepsilon = 1.0", ""), PERSON],
+    ids=["plain", "rich", "exact", "person"],
 )
 def test_a_study_passes_through_the_form_unchanged(text: str) -> None:
     if "[privacy]" not in text:

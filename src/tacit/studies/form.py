@@ -31,7 +31,7 @@ _KEYS = {
     "name": ("study", "name"), "purpose": ("study", "purpose"), "norm_bound": ("study", "norm_bound"),
     "target": ("target", "name"), "classes": ("target", "classes"), "method": ("method", "name"),
     "epsilon": ("privacy", "epsilon"), "delta": ("privacy", "delta"), "unit": ("privacy", "unit"),
-    "relation": ("privacy", "relation"), "quorum": ("federation", "quorum"),
+    "relation": ("privacy", "relation"), "person": ("privacy", "person"), "quorum": ("federation", "quorum"),
     "deadline_seconds": ("federation", "deadline_seconds"), "colluders": ("federation", "colluders"),
     "parties": ("federation", "parties"), "dropouts": ("federation", "dropouts"),
 }  # fmt: skip

@@ -5,23 +5,26 @@ Trust     honest but curious; no two center nodes collude, and at most `colluder
           the coordinator or with each other. Nobody is trusted with data, with a statistic or with the noise
 Travels   coordinator -> party: a shape B, and in each later round a model. Party -> center: its squares A, then its
           moments (t, M) in that shape, and in each later round its responses to that model, with its share of the
-          noise, in three sealed envelopes. Center -> coordinator: the sum
-Revealed  the noisy squares and moments, the noisy responses of every round, hence the shape, every iterate and the
-          model, to everybody; the numbers of records n_j, or of persons, if the relation is replace-one and the unit
-          no party; the public start
-Privacy   one Gaussian release of the squares, one of the moments and T of responses, together calibrated to (epsilon,
-          delta); one record, person or party (`unit`), replace-one or add-remove
+          noise, in three sealed envelopes; with `robust`, at the end, the middle C of the sandwich (`middle`).
+          Center -> coordinator: the sum
+Revealed  the noisy squares and moments, the noisy responses of every round and, with `robust`, the noisy middle; hence
+          the shape, every iterate and the model, to everybody; the numbers of records n_j, or of persons, if the
+          relation is replace-one and the unit no party; the public start
+Privacy   one Gaussian release of the squares, one of the moments, T of responses and, with `robust`, one of the
+          middle, together calibrated to (epsilon, delta); one record, person or party (`unit`), replace-one or
+          add-remove
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
-Cost      2 + T rounds, T = 3 to 10 by rule; k = d + 1 features: a party sends 3 x 32 bytes for each of k (k+1)/2
-          numbers twice and of k numbers 1 + T times (C k with C > 2 classes), gets k (k+1)/2 numbers 1 + T times, and
-          makes one pass over its records in each; the coordinator decomposes a k x k matrix and solves systems of that
-          size
+Cost      2 + T rounds, T = 3 to 10 by rule, and one with `robust`; k = d + 1 features: a party sends 3 x 32 bytes for
+          each of k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes), gets k (k+1)/2
+          numbers 1 + T times, and makes one pass over its records in each; the coordinator decomposes a k x k matrix
+          and solves systems of that size
 Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
           is no calibration of a document
 
 Proof. Given what was opened before, each question is fixed. One record moves the squares, the moments in a given shape
-and the responses to a given model by no more than `statistic` says, rounding included; with the noise there each
+and the responses to a given model by no more than `statistic` says, and the middle by no more than `middle` says,
+rounding included; with the noise there each
 release is mu_k-Gaussian private, and all of them mu-Gaussian private, mu^2 = sum mu_k^2, which is (epsilon, delta) by
 the exact profile. How mu^2 is split, and every other choice, is a public rule (`rule`). Everything else (shape,
 denoising, weights, penalties, solutions, intervals, notices) is computed from what was opened, from the plan and, under
@@ -52,17 +55,20 @@ from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
+from tacit.federation.step import Step
 from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
-from tacit.methods.newton.interval import interval
+from tacit.methods.newton.interval import interval, interval_notices
+from tacit.methods.newton.middle import ask_middle, party_middle
 from tacit.methods.newton.moments import as_curvature, constant_row, steeper, with_constant
 from tacit.methods.newton.neighbour import worst_pair
-from tacit.methods.newton.rule import NewtonOutlook, Rules, default_rules, outlook
+from tacit.methods.newton.rule import MIDDLE, NewtonOutlook, Rules, default_rules, outlook
 from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
 from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, answer_directions, exact_solution
 from tacit.methods.newton.statistic import (
+    COUNTED,
     Plan,
     Shape,
     Trial,
@@ -85,14 +91,7 @@ from tacit.report.facts import RunFacts
 Floats = npt.NDArray[np.float64]
 
 _LEAST_WEIGHT = 0.1  # of a record, on average, whatever the noise says
-_INTERVALS = (
-    "Intervals count the sampling error and the noise that was added for privacy. The model for prediction is drawn "
-    "towards its start, as far as noise hides what it is; the estimates are not"
-)
-_UNKNOWN = (
-    "A coefficient is not identified where noise hides how much its column varies. Narrower public bounds, more "
-    "records or a larger epsilon would show it"
-)
+_USUAL_WEIGHT, _WEIGHTS_APART = 0.85, 0.1  # of a record, on average, in most tables; how far others are from that
 _NOTHING = "At this epsilon the model cannot be told from {}: what was opened is as likely if no column matters{}"
 
 
@@ -115,6 +114,8 @@ class PrivateNewton(Method):
         relation: "replace-one", where the numbers of records are public, or "add-remove".
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
+        robust: whether intervals should hold where the model is wrong, too. A tenth of the budget goes to the middle of
+            the sandwich (`middle`), so that all other noise grows by a twentieth.
     """
 
     name = "private-newton"
@@ -132,6 +133,7 @@ class PrivateNewton(Method):
         fit_intercept: bool = True,
         relation: Relation = "replace-one",
         unit: Unit = "record",
+        robust: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -142,6 +144,12 @@ class PrivateNewton(Method):
         self.fit_intercept = fit_intercept
         self.relation = relation
         self.unit = unit
+        self.robust = robust
+
+    @property
+    def takes_offers(self) -> bool:  # type: ignore[override]
+        """Whether a party may offer less epsilon than is asked: where all noise is Gaussian."""
+        return self.promise.not_private is None
 
     # --- what it costs -----------------------------------------------------------------------------------------------
 
@@ -165,8 +173,9 @@ class PrivateNewton(Method):
         """The public plan of a run with this cohort."""
         self._check_honest(cohort)
         promise = self.promise.settled(cohort.n_units)
-        mu = promise.mu
-        rules = self._rules(cohort.n_units, _unit_noise(promise, cohort.n_parties, cohort.colluders))
+        of_middle = MIDDLE if self.robust and not promise.is_exact else 0.0
+        mu = promise.mu * math.sqrt(1 - of_middle)  # of all other releases
+        rules = self._rules(max(1, round(cohort.n_weighted)), _unit_noise(promise, cohort.n_parties, cohort.colluders))
         of_rounds = 1 - rules.squares - rules.moments
         return Plan(
             cohort=cohort.with_constant(rules.constant * cohort.radius),
@@ -175,17 +184,17 @@ class PrivateNewton(Method):
             mu_response=mu * math.sqrt(of_rounds / rules.rounds) if rules.rounds else mu,
             rounds=MOST_EXACT_ROUNDS if promise.is_exact else rules.rounds,
             relation=self.relation,
+            mu_middle=promise.mu * math.sqrt(of_middle) if of_middle else 0.0,
         )
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
-        """Squares, moments in the shape that follows from them, and responses to a few models."""
-        asks = (
-            Ask(step=party_squares, event=plan.event(plan.mu_squares)),
-            Ask(step=party_moments, event=plan.event(plan.mu_moments)),
-        )
-        if not plan.rounds:
-            return asks
-        return (*asks, Ask(step=party_responses, times=plan.rounds, event=plan.event(plan.mu_response)))
+        """Squares, moments in the shape that follows from them, responses to a few models, and the middle if wanted."""
+        asks = [_ask_of(plan, party_squares, plan.mu_squares), _ask_of(plan, party_moments, plan.mu_moments)]
+        if plan.rounds:
+            asks.append(_ask_of(plan, party_responses, plan.mu_response, plan.rounds))
+        if plan.mu_middle:
+            asks.append(_ask_of(plan, party_middle, plan.mu_middle))
+        return tuple(asks)
 
     def _rules(self, n_records: int, unit_noise: float) -> Rules:
         """The public rules, with what the settings say in their place."""
@@ -234,6 +243,8 @@ class PrivateNewton(Method):
             raise SettingError("delta = 0: PrivateNewton has no pure form; leave delta out, or choose 1e-6")
         check_l2(self.l2, zero=True)
         check_unit(self.unit, is_paper=False)
+        if not isinstance(self.robust, bool):
+            raise SettingError(f"robust = {self.robust!r} must be True or False")
         if self.rounds is not None and (
             isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 0
         ):
@@ -244,7 +255,7 @@ class PrivateNewton(Method):
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         start = self._start_theta(plan, channel.schema)
         is_exact = math.isinf(self.epsilon)
-        n_records = float(plan.cohort.n_units)
+        n_records = plan.cohort.n_weighted
         if is_exact:
             plain = np.eye(plan.width)
             outline = Outline(B=plain / plan.reach, n_records=n_records, expected=plain)
@@ -260,6 +271,8 @@ class PrivateNewton(Method):
         else:
             solved = self._descend(channel, equation)
             model = solved.model
+            if plan.mu_middle:
+                equation.middle = ask_middle(channel, plan, equation.B, model / equation.rho)
             inference = self._inference(equation, solved, channel.schema, round(n_records))
             notices = self._notices(channel, equation, inference)
             verdict = self._verdict(solved)
@@ -286,9 +299,7 @@ class PrivateNewton(Method):
 
     def _notices(self, channel: Channel, equation: Equation, inference: Inference | None) -> tuple[str, ...]:
         plan = equation.plan
-        notices = [_INTERVALS] if inference is not None else []
-        if inference is not None and not np.isfinite(inference.standard_error).all():
-            notices.append(_UNKNOWN)
+        notices = interval_notices(inference, robust=plan.mu_middle > 0)
         hope = self.outlook(channel.schema, max(1, round(equation.n_records)), channel.n_parties)
         if hope.is_hopeless:
             notices.append(
@@ -315,10 +326,11 @@ class PrivateNewton(Method):
         t, M, weight = plan.unpack(channel.sum(party_moments, Shape(shape=upper(B))), B)
         t_noise, M_noise = plan.moments_noise(B)
         q, c = constant_row(B), plan.cohort.constant
-        weight = min(max(weight, _LEAST_WEIGHT * n_records), n_records)
+        weight = _weight(weight, t_noise / COUNTED, n_records)
         squared = min(max(float(q @ M @ q) / c**2, weight**2 / n_records), weight)  # the sum of squared weights
         M = with_constant(M, q, squared * c**2)
         curved = as_curvature(M, M_noise, outline.expected, n_records)
+        curved = with_constant(curved, q, max(squared * c**2, float(q @ curved @ q)))
         if M_noise > 0:
             curved = steeper(curved, M, answer_directions(t, curved, q if self.fit_intercept else None), M_noise)
         return Equation(
@@ -376,6 +388,18 @@ class PrivateNewton(Method):
         model = linear_model(self.start, run.schema, "start")
         plain = {"coef": model.coef_.tolist(), "intercept": model.intercept_.tolist()}
         return dataclasses.replace(facts, settings={**facts.settings, "start": plain})
+
+
+def _weight(seen: float, noise_std: float, n_records: float) -> float:
+    """The sum of weights, seen with such noise: nearer to what is usual, the more noise there is."""
+    sure = 1 / (1 + (noise_std / (_WEIGHTS_APART * n_records)) ** 2)
+    told = sure * seen + (1 - sure) * _USUAL_WEIGHT * n_records
+    return min(max(told, _LEAST_WEIGHT * n_records), n_records)
+
+
+def _ask_of(plan: Plan, step: Step, mu: float, times: int = 1) -> Ask:
+    event = plan.event(mu)
+    return Ask(step=step, times=times, event=event, own=plan.cohort.costs(event))
 
 
 def _unit_noise(promise: Promise, n_parties: int, colluders: int) -> float:

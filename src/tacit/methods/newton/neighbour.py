@@ -69,6 +69,7 @@ def worst_pair() -> Neighbours:
             "start": {"coef": [list(_START[:2])], "intercept": [_START[2]]},
             "colluders": 0,
             "relation": "replace-one",
+            "robust": False,
         },
         score=_likelihood_ratio(one, other, quiet),
         score_of=_likelihood_ratio,

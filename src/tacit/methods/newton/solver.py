@@ -20,9 +20,12 @@ sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
    system of size k for each. `shrinkage` says how far each is drawn towards the start; an l2 that was asked for takes
    its place. No model is asked about whose scores would spread by more than 12 in a normal population: nothing could
    be learned from its answers.
-6. *Intercept.* Where one class is rare, noise may say that it has fewer records than none. Of two classes the intercept
-   is moved so that the mean chance is no longer what was seen, with normal noise, but what that leaves likely of all
-   chances between 0 and 1: the mean of the truncated normal law. Away from 0 and 1 that is the same.
+6. *Intercept.* Of two classes t says how many records each has, and the intercept follows from the mean chance. How far
+   the mean chance of records is from a normal population's is seen in the rounds, with noise. Beforehand it is taken to
+   be about as far as the spread of scores moves that chance. So a model that spreads none has the frequencies of t and
+   nothing of the rounds' noise. Where one class is rare, noise may say that it has fewer records than none. So the
+   chance is not what was seen, with normal noise, but what that leaves likely of all chances between 0 and 1: the mean
+   of the truncated normal law.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from tacit.bisection import bisect
 from tacit.errors import NotConverged
@@ -90,6 +93,7 @@ class Equation:
     l2: float | None
     has_intercept: bool
     observations: list[Observation] = field(default_factory=list)
+    middle: Floats | None = None  # of the sandwich, if it was asked for
 
     @cached_property
     def constant_row(self) -> Floats:
@@ -171,14 +175,23 @@ class Equation:
 
     def _levelled(self, model: Floats) -> Floats:
         """The model with an intercept that a chance can have (6 in the heading)."""
-        here, right, variance = self._linearised(model)
         q, c = self.constant_row, self.plan.cohort.constant
-        counted = self.rho * float(q @ self.M @ q) / c  # c times the sum of weights
+        counted = self.rho * float(q @ self.opened @ q) / c  # c times the sum of weights
+        of_count = float(q @ q) / counted**2  # what a variance of a coordinate is for a chance
         mean = float(self.population.response(model)[1][0]) + 0.5
-        seen = mean + float(q @ (right - here.along(model, self.M))[0]) / counted
-        noise = math.sqrt(variance * float(q @ q)) / counted
-        wanted = min(max(mean + _chance(seen, noise) - seen, 1e-12), 1 - 1e-12)
-
+        off = (mean - float(expit(self.population.scores(model)[0][0]))) ** 2  # what rows' spread does to it, squared
+        surprise, variance = 0.0, off
+        if self.observations:
+            precisions = np.array([1 / self.variance_of(one, model) for one in self.observations])
+            shares = precisions / precisions.sum()
+            noises = np.array([one.noise_std**2 for one in self.observations])
+            of_rounds = float(shares**2 @ noises) * of_count
+            seen_off = np.array([float(q @ one.surprise[0]) for one in self.observations]) / counted
+            surprise = float(shares @ seen_off) * off / (off + of_rounds + 1e-300)
+            variance = off * of_rounds / (off + of_rounds + 1e-300)
+        seen = 0.5 + float(q @ self.t[0]) / counted - surprise
+        chance = _chance(seen, math.sqrt(variance + self.t_noise**2 * of_count))
+        wanted = min(max(chance, 1e-12), 1 - 1e-12)
         lowest = -_WIDEST * self.rho / c
 
         def is_likelier(above: float) -> bool:

@@ -22,7 +22,7 @@ from tacit.web.site import site_of
 router = APIRouter()
 Researcher = Annotated[Account, Depends(needs("researcher"))]
 
-_EMPTY = {"f0-kind": "numeric", "f1-kind": "numeric", "epsilon": "1", "unit": "record", "relation": "replace-one"}
+_EMPTY = {"f0-kind": "numeric", "f1-kind": "numeric", "epsilon": "1", "relation": "replace-one"}
 _LISTS = ("numeric", "binary", "categorical")
 
 
@@ -176,7 +176,19 @@ def _as_read(version: StudyVersion, typed: dict[str, str]) -> StudyVersion:
 def _fields(typed: dict[str, str]) -> list[str]:
     from tacit.studies.form import FEATURE_KEYS
 
-    own = ("name", "purpose", "target", "classes", "norm_bound", "epsilon", "delta", "unit", "relation", "method")
+    own = (
+        "name",
+        "purpose",
+        "target",
+        "classes",
+        "norm_bound",
+        "epsilon",
+        "delta",
+        "unit",
+        "person",
+        "relation",
+        "method",
+    )
     more = ("settings", "quorum", "deadline_seconds", "colluders", "parties", "dropouts", "rest")
     return [*own, *more, *(f"f{k}-{key}" for k in positions(typed) for key in FEATURE_KEYS)]
 
