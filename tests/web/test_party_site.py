@@ -354,3 +354,35 @@ def test_no_page_shows_a_record(party: PartyOffice, tmp_path: Path) -> None:
     ):
         words = set(text_of(owner.get(path).text).split())
         assert not words & ages, path
+
+
+ODD = (
+    {},
+    {"name": "\x00\x1b[2K", "fingerprint": "\u202e" * 500, "runs": "1e9", "until": "0000-00-00", "columns": "\x00"},
+    dict.fromkeys(("runs", "until", "seen", "nonce", "budget_left", "delta", "epsilon_in_all"), "9" * 50000),
+    {"name": "{{ 7*7 }}", "methods": "<script>", "relation": "'; --", "back": "//evil.example", "head": "%00"},
+)
+
+
+@pytest.mark.parametrize("form", ODD, ids=["empty", "unseen", "long", "markup"])
+def test_no_form_is_too_odd_for_a_page(party: PartyOffice, form: dict[str, str]) -> None:
+    digest, owner = party.announce(), party.owner()
+    before = (party.folder / "party.toml").read_bytes()
+    for router in ROUTERS:
+        for route in router.routes:
+            assert isinstance(route, APIRoute)
+            path = route.path.replace("{digest}", digest)
+            if "POST" not in route.methods or path in ("/log-out", "/log-in"):
+                continue
+            token = owner.token("/parties")
+            answers = [
+                owner.client.post(path, data={"csrf": token, **form}),
+                owner.client.post(path, files={"name": ("a.txt", b"\xff\xfe")}, data={"csrf": token}),
+                owner.client.post(path, content=b"[1, 2", headers={"content-type": "application/json"}),
+            ]
+            assert all(answer.status_code < 500 for answer in answers), path
+            assert all(not answer.headers.get("location", "").startswith("//") for answer in answers), path
+    assert (party.folder / "party.toml").read_bytes() == before
+    assert party.consent(digest).state in ("", "out")
+    for path in ("/log?head=%00%1b", "/check?study=%ff", "/check?study='", "/studies/%00"):
+        assert owner.get(path).status_code < 500, path

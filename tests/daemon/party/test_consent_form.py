@@ -104,3 +104,11 @@ def test_what_weakens_the_promise_stands_on_top(office: Office, old: str, new: s
 def test_a_form_says_what_the_policy_forbids(office: Office) -> None:
     office.set_policy("north", "^epsilon_per_study = .*", "epsilon_per_study = 0.5")
     assert "over policy.epsilon_per_study" in form_of(office, STUDY).forbidden
+
+
+def test_a_study_that_looks_several_times_says_when_and_what_each_look_costs(office: Office) -> None:
+    text = STUDY.replace('name = "averaging"', 'name = "private-newton"')
+    form = form_of(office, text + '\n[stop]\nlooks = [500, 1000]\ncoefficient = "age"\nhalf_width = 0.02\n')
+    told = {part.heading: part.text for part in form.parts}["When it looks, and when it stops"]
+    assert told.startswith("How many looks: 2, when 500, 1,000 records are enrolled.")
+    assert "You pay for the looks that you are in, and for no others." in told

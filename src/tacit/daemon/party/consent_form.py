@@ -86,7 +86,7 @@ def consent_form(offered: OfferedStudy, own: MemberFolder, policy: Policy, ledge
         FormPart(heading="What is promised", text=promise_words(promise)),
         FormPart(heading="What could go wrong", text=words.risk),
         FormPart(heading="What it costs", text=cost_words(costs, runs)),
-        *((FormPart(heading="When it looks, and when it stops", text=looks),) if looks else ()),
+        *((FormPart(heading="When it looks, and when it stops", text=f"How many looks: {looks}"),) if looks else ()),
         FormPart(heading="With whom you are added up", text=_with_whom(study)),
         FormPart(heading="If you leave", text=LEAVING),
     )
