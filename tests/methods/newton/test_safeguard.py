@@ -58,8 +58,8 @@ def test_a_step_too_far_is_taken_back() -> None:
 
 
 def test_every_way_leads_downhill_from_the_best_model() -> None:
-    made = safeguard(0.5 * TRUTH, 8 * TRUTH)
-    assert loss(made.step(-4 * TRUTH)) < loss(0.5 * TRUTH)  # towards the wrong side: the safe step instead
+    made = safeguard(0.8 * TRUTH, 8 * TRUTH)
+    assert loss(made.step(-4 * TRUTH)) < loss(0.8 * TRUTH)  # towards the wrong side: the safe step instead
 
 
 @pytest.mark.parametrize("noise_std", [1e4])
@@ -69,6 +69,6 @@ def test_what_noise_hides_contradicts_nothing(noise_std) -> None:
 
 
 def test_success_goes_further_again() -> None:
-    made = safeguard(0.2 * TRUTH, 8 * TRUTH, 0.4 * TRUTH)
+    made = safeguard(0.8 * TRUTH, 8 * TRUTH, 0.9 * TRUTH)
     assert made.share == pytest.approx(0.5)
-    np.testing.assert_allclose(made.step(0.8 * TRUTH), 0.6 * TRUTH)
+    np.testing.assert_allclose(made.step(1.1 * TRUTH), TRUTH)
