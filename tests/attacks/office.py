@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,13 +88,20 @@ class Office:
         assert n_changed == 1
         path.write_text(text)
 
-    def opt_in(self, study: Study, *, runs: int = 1, accepted: tuple[str, ...] | None = None) -> None:
-        """Every owner opts in, and accepts these parties; None: all."""
+    def opt_in(
+        self,
+        study: Study,
+        *,
+        runs: int = 1,
+        accepted: tuple[str, ...] | None = None,
+        offers: Mapping[str, float] | None = None,
+    ) -> None:
+        """Every owner opts in, accepts these parties (None: all), and offers what is asked, or less."""
         keys = {name: self.folders[name].member.letter_key for name in accepted or self.sizes}
-        for folder in self.folders.values():
+        for name, folder in self.folders.items():
             consents = Consents(folder.path / CONSENT_FILE)
             consents.keep(study)
-            consents.decide(study.digest(), "in", runs, keys)
+            consents.decide(study.digest(), "in", runs, keys, offer=(offers or {}).get(name))
             consents.close()
 
     # --- what the coordinator does -----------------------------------------------------------------------------------
@@ -115,13 +122,14 @@ class Office:
 
     def group(self, study: Study, *names: str, quorum: int | None = None) -> SumGroup:
         """A sum group with the sizes that the parties signed."""
-        sizes, signatures = {}, {}
+        sizes, signatures, offers = {}, {}, {}
         for name in names or tuple(self.sizes):
             card = wire.decode(self.send(name, "hello", study))
             assert isinstance(card, dict)
             sizes[name], signatures[name] = card["n_records"], card["signature"]
+            offers |= {name: card["offer"]} if "offer" in card else {}
         told = method_of(study).sizes_told
-        return SumGroup.of(sizes, quorum=quorum or len(sizes), told=told, signatures=signatures)  # type: ignore[arg-type]
+        return SumGroup.of(sizes, quorum=quorum or len(sizes), told=told, signatures=signatures, offers=offers)  # type: ignore[arg-type]
 
     def begin(self, study: Study, run: str, group: SumGroup) -> None:
         for name in group.names:

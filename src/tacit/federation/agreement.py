@@ -17,8 +17,9 @@ import numpy as np
 
 from tacit import wire
 from tacit.data.schema import Schema
+from tacit.data.table import Table
 from tacit.data.unit import Unit
-from tacit.errors import NotAgreed
+from tacit.errors import NotAgreed, PolicyRefusal
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.look import PlannedLooks
 from tacit.federation.message import Question
@@ -34,12 +35,18 @@ class Ask:
     """One stage of a run: a step that is asked up to so many times in the run, and up to `each` times of one party.
 
     `each` None means as often as the run asks it. `event` is what one answer costs; the party releases nothing else.
+    `own` has the cost of the parties for which it is another: those that offer less.
     """
 
     step: Step
     event: Event
     times: int = 1
     each: int | None = None
+    own: Mapping[str, Event] = field(default_factory=dict)
+
+    def cost(self, party: str) -> Event:
+        """What one answer costs this party."""
+        return self.own.get(party, self.event)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +72,9 @@ class Terms:
     course: tuple[Ask, ...]
     delta: float = 0.0
 
-    @cached_property
-    def reservation(self) -> Reservation:
+    def reservation(self, party: str) -> Reservation:
         """What a run may cost a party: every answer that its course allows."""
-        stages = [Stage(step=ask.step.name, event=ask.event, times=ask.each or ask.times) for ask in self.course]
+        stages = [Stage(step=ask.step.name, event=ask.cost(party), times=ask.each or ask.times) for ask in self.course]
         return Reservation(stages=tuple(stages), delta=self.delta)
 
     @cached_property
@@ -191,6 +197,14 @@ class Agreement:
         n_looks = 0 if self.looks is None else len(self.looks.n_records)
         return [self.name_of(later) for later in range(look + 1, n_looks + 1)]
 
+    def check_table(self, party: str, table: Table) -> None:
+        """Refuse a table that does not tell the units that the promise is for."""
+        if self.method.weighted_unit == "person" and table.n_persons is None:
+            raise PolicyRefusal(
+                f"party {party!r} does not tell whose a record is, and the promise is for persons; name the column "
+                f"that does (person=...), or give persons"
+            )
+
     def check_group(self, group: SumGroup) -> None:
         """Refuse a group that the study does not allow."""
         if self.looks is not None:
@@ -212,6 +226,10 @@ class Agreement:
             )
         if self.method.needs_everybody and group.quorum < group.n_parties:
             raise NotAgreed(f"method {self.method.name!r} needs every party in every round")
+        if group.offers and self.looks is not None:
+            raise NotAgreed(
+                "the study plans looks, each with its share of the promise; no party can offer less than that"
+            )
         if group.told != self.method.sizes_told:
             raise NotAgreed(
                 f"method {self.method.name!r} tells of sizes: {self.method.sizes_told}; the run tells: {group.told}"

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,34 +24,18 @@ from tacit.errors import AddendRefused, QuorumLost, TacitError, WireError
 from tacit.federation.engine import Engine, RunStart
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.step import Step
-from tacit.privacy.event import Event, is_same_cost
+from tacit.federation.traffic import Given, Traffic
+from tacit.privacy.event import is_same_cost
 from tacit.secure.center.center import Center
 from tacit.secure.center.product import EncryptedInverse, Form
 from tacit.wire import Value
+
+__all__ = ["Channel", "Given", "Opened", "Traffic"]
 
 T = TypeVar("T")
 Total = npt.NDArray[np.int64]
 Opened = npt.NDArray[np.int64] | Mapping[str, Value]
 """What becomes known in a round: the sum that the center opened, or what one party let go."""
-
-
-@dataclass
-class Given:
-    """What one party gave in a run: encoded bytes, and the event that each answer was charged with."""
-
-    n_bytes: int = 0
-    events: list[Event] = field(default_factory=list)
-
-
-@dataclass
-class Traffic:
-    """What travelled in one run, in encoded bytes: up from the parties and the center, down to them."""
-
-    rounds: int = 0
-    messages: int = 0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    given: dict[str, Given] = field(default_factory=dict)
 
 
 class Channel:
@@ -117,6 +100,11 @@ class Channel:
         return self._terms.delta
 
     @property
+    def offers(self) -> Mapping[str, float]:
+        """The epsilon of the parties that offer less than is asked."""
+        return self._start.group.offers
+
+    @property
     def n_records(self) -> int:
         """How many records the parties have together, or persons where these are the unit; 0 where it is not told."""
         return self._start.group.n_records
@@ -125,7 +113,9 @@ class Channel:
     def coverage(self) -> float:
         """The share of all records that the parties have which the last answer came from; of parties, if hidden."""
         sizes = self.sizes or dict.fromkeys(self.names, 1)
-        return sum(sizes[name] for name in self.present) / sum(sizes.values())
+        shares: Mapping[str, float] = self.plan.cohort.shares if self._start.group.offers else {}
+        weights = {name: shares.get(name, 1.0) * size for name, size in sizes.items()}
+        return sum(weights[name] for name in self.present) / sum(weights.values())
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -356,8 +346,8 @@ class Channel:
 
     def _as_planned(self, step: Step, answers: dict[str, Answer]) -> dict[str, Answer]:
         """The answers without those that claim another cost than the plan's, which a report would believe."""
-        planned = [ask.event for ask in self._terms.course if ask.step.name == step.name]
-        fitting = {name: one for name, one in answers.items() if all(is_same_cost(one.event, p) for p in planned)}
+        asks = [ask for ask in self._terms.course if ask.step.name == step.name]
+        fitting = {n: one for n, one in answers.items() if all(is_same_cost(one.event, ask.cost(n)) for ask in asks)}
         odd = [name for name in answers if name not in fitting]
         if odd:
             self._engine.exclude(

@@ -23,13 +23,15 @@ class Card:
         name: its name.
         n_records: how many records it has, or persons where a study's promise is for persons; 0 where it hides that.
         n_persons: in a simulation, which is of no study: how many persons its records are of; None if nothing tells.
-        signature: the party's own, of its size in this study; empty in a simulation.
+        signature: the party's own, of its size and offer in this study; empty in a simulation.
+        offer: the epsilon that it offers, where that is less than the study asks.
     """
 
     name: str
     n_records: int
     signature: bytes = b""
     n_persons: int | None = None
+    offer: float | None = None
 
     def size(self, unit: Unit) -> int:
         """How many units it has, as far as it tells."""
@@ -101,8 +103,10 @@ class InProcess:
     @property
     def cards(self) -> Mapping[str, Card]:
         """The parties, in the order in which they were given."""
-        tables = {name: guard.table for name, guard in self._guards.items()}
-        return {name: Card(name=name, n_records=t.n_records, n_persons=t.n_persons) for name, t in tables.items()}
+        return {
+            name: Card(name=name, n_records=guard.table.n_records, n_persons=guard.table.n_persons, offer=guard.offer)
+            for name, guard in self._guards.items()
+        }
 
     @property
     def schema(self) -> Schema:

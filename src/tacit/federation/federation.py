@@ -77,6 +77,7 @@ class Federation:
         study: str = "simulation",
         rng: Rng | None = None,
         dropouts: int = 0,
+        offers: Mapping[str, float] | None = None,
     ) -> Federation:
         """Parties in this process, one for each table, each behind its own guard.
 
@@ -87,14 +88,17 @@ class Federation:
             study: the study that the releases are charged to.
             rng: the source of chance; a seeded one makes runs repeatable and NOT PRIVATE.
             dropouts: how many parties may be missing in a round: noise then counts on the others alone.
+            offers: the epsilon of the parties that offer less than the method asks, by name.
         """
+        if strangers := [name for name in offers or {} if name not in tables]:
+            raise SettingError(f"offers names {strangers[0]!r}, which is no party; known are {', '.join(tables)}")
         rng = Rng.system() if rng is None else rng
         ledger = Ledger() if ledger is None else ledger
         guards = []
         for name, table in tables.items():
             own = policy.get(name, Policy()) if isinstance(policy, Mapping) else (policy or Policy())
             child = rng.child(f"party {name}")
-            guards.append(Guard(name, table, policy=own, ledger=ledger, rng=child))
+            guards.append(Guard(name, table, policy=own, ledger=ledger, rng=child, offer=(offers or {}).get(name)))
         return cls(InProcess(guards), EmbeddedCenter(), study=study, seeded=not rng.is_private, dropouts=dropouts)
 
     @classmethod
@@ -109,8 +113,8 @@ class Federation:
         Args:
             schema: the public facts about the columns.
             files: the parties' names and their files: CSV, TSV (also .gz) or Parquet.
-            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`; `person`, the column that says
-                whose a record is, for methods with unit="person".
+            settings: those of `from_tables`; and `person`, the column that says whose a record is, for methods with
+                unit="person".
         """
         person = settings.pop("person", None)
         if not isinstance(files, Mapping):
@@ -163,9 +167,8 @@ class Federation:
             weights: one number for each party.
             norm_bound: rows are scaled down to this L2 norm; None clips nothing, and methods that need a bound refuse.
             feature_names: the columns' names, if not a data frame's.
-            settings: `policy`, `ledger`, `study`, `rng`, `dropouts` as in `from_tables`, but for the default of
-                `policy`, which is `Policy.disclosing_everything()`; `seed` for the cut (0); `persons`, whose each
-                record is, of shape (n,), for methods with unit="person".
+            settings: those of `from_tables`, but for the default of `policy`: `Policy.disclosing_everything()`. And
+                `seed` for the cut (0); `persons`, whose each record is, of shape (n,), for methods with unit="person".
         """
         feature_names = names_of(X) if feature_names is None else feature_names
         X, y = checked_arrays(X, y)
@@ -246,6 +249,7 @@ class Federation:
             told=method.sizes_told,
             signatures={name: card.signature for name, card in cards.items() if card.signature},
             look=self.look,
+            offers={name: card.offer for name, card in cards.items() if card.offer is not None},
         )
 
     def told_sizes(self, method: Planned) -> dict[str, int | None]:

@@ -7,6 +7,7 @@ coordinator can leave a party out, but it cannot make up how many records one ha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -32,8 +33,9 @@ class SumGroup:
         n_records: how many records they have together; 0 where that is not told.
         sizes: how many each has, in the order of the names; empty where that is not told.
         quorum: a round goes on with no fewer of them.
-        signatures: each party's signature of its own size (`size_statement`); empty in a simulation.
+        signatures: each party's signature of its own size and offer (`size_statement`); empty in a simulation.
         look: which planned look of its study the run is, from 1; 0 where the study plans none.
+        offers: the epsilon of the parties that offer less than the study asks, by name.
     """
 
     names: tuple[str, ...]
@@ -42,6 +44,7 @@ class SumGroup:
     sizes: tuple[int, ...] = ()
     signatures: Mapping[str, bytes] = field(default_factory=dict)
     look: int = 0
+    offers: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         is_sound = (
@@ -50,6 +53,7 @@ class SumGroup:
             and all(size > 0 for size in self.sizes)
             and self.n_records >= 0
             and self.look >= 0
+            and all(name in self.names and 0 < offer < math.inf for name, offer in self.offers.items())
         )
         if not is_sound:
             raise WireError("a sum group's names, sizes and quorum do not fit each other")
@@ -63,6 +67,7 @@ class SumGroup:
         told: SizesTold = "each",
         signatures: Mapping[str, bytes] | None = None,
         look: int = 0,
+        offers: Mapping[str, float] | None = None,
     ) -> SumGroup:
         """The group of parties with these numbers of records."""
         return cls(
@@ -70,7 +75,8 @@ class SumGroup:
             n_records=0 if told == "none" else sum(sizes.values()),
             sizes=tuple(sizes.values()) if told == "each" else (),
             quorum=quorum,
-            signatures=dict(signatures or {}) if told == "each" else {},
+            signatures=dict(signatures or {}) if told == "each" or offers else {},
+            offers=dict(offers or {}),
             look=look,
         )
 
@@ -94,33 +100,34 @@ class SumGroup:
 
     @cached_property
     def _form(self) -> dict[str, Value]:
-        """Plain values. Omit `look` when 0, so that older groups keep their digest."""
-        form = to_value(self)
-        return form if self.look else {key: value for key, value in form.items() if key != "look"}
+        """Plain values. Omit `look` when 0 and `offers` when there are none, so that older groups keep their digest."""
+        return {key: value for key, value in to_value(self).items() if value or key not in ("look", "offers")}
 
     @staticmethod
     def decode(message: bytes) -> SumGroup:
         """The group in `message`; a `WireError` if it is none."""
         value = wire.decode(message)
-        return from_value(SumGroup, {"look": 0, **value} if isinstance(value, Mapping) else value)
+        return from_value(SumGroup, {"look": 0, "offers": {}, **value} if isinstance(value, Mapping) else value)
 
     @cached_property
     def digest(self) -> str:
         """The name by which questions speak of this group."""
         return wire.digest(self._form)
 
-    def check_member(self, party: str, n_records: int) -> None:
+    def check_member(self, party: str, n_records: int, offer: float | None = None) -> None:
         """Refuse a group that does not hold this party as it is."""
         if party not in self._positions:
             raise NotAgreed(f"the run is of a group that party {party!r} is not in")
         if self.sizes and self.sizes[self._positions[party]] != n_records:
             raise NotAgreed(f"the run counts on another number of records than party {party!r} has")
+        if self.offers.get(party) != offer:
+            raise NotAgreed(f"the run counts on another epsilon than party {party!r} offers; gather anew")
 
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {name: position for position, name in enumerate(self.names)}
 
 
-def size_statement(study: str, party: str, n_records: int) -> bytes:
-    """What a party signs to announce its size in the study with this digest."""
-    return wire.encode([_DOMAIN, study, party, n_records])
+def size_statement(study: str, party: str, n_records: int, offer: float | None = None) -> bytes:
+    """What a party signs to announce its size, and its offer if it has one, in the study with this digest."""
+    return wire.encode([_DOMAIN, study, party, n_records, *([] if offer is None else [offer])])

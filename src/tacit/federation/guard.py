@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tacit import wire
 from tacit.data.table import Table
-from tacit.errors import NotAgreed, PolicyRefusal, Refused, SettingError, WireError
+from tacit.errors import NotAgreed, Refused, SettingError, WireError
 from tacit.federation.agreement import Agreement, Answered, Terms
 from tacit.federation.group import SumGroup
 from tacit.federation.ledger_mark import LedgerMarks
@@ -43,6 +43,8 @@ from tacit.secure.envelope import OPEN, Label, seal, seal_message, sum_group_dig
 from tacit.secure.signature import Sign
 from tacit.wire import Value
 
+__all__ = ["Admitted", "Bond", "Guard", "Seat"]
+
 _EXACT_GROUP = "exact group"  # pinned for a study, not for a run
 
 
@@ -60,10 +62,22 @@ class Guard:
     """One party: its records, and everything that stands between them and the world."""
 
     def __init__(
-        self, name: str, table: Table, *, policy: Policy, ledger: Ledger, rng: Rng, account: str | None = None
+        self,
+        name: str,
+        table: Table,
+        *,
+        policy: Policy,
+        ledger: Ledger,
+        rng: Rng,
+        account: str | None = None,
+        offer: float | None = None,
     ) -> None:
-        """A party of this name; `account` is what its budget belongs to, if the ledger is not a simulation's."""
+        """A party of this name; `account` is what its budget belongs to, if the ledger is not a simulation's.
+
+        `offer` is the epsilon that the party offers a run, where that is less than the study asks.
+        """
         self.name = name
+        self.offer = offer
         self.account = ledger.account_of(table, name) if account is None else account
         self.table = table
         self.policy = policy
@@ -89,28 +103,22 @@ class Guard:
         try:
             self.policy.check_question(self.name, agreement.method.name, self.table)
             agreement.check_group(group)
-            self._check_persons(agreement)
-            group.check_member(self.name, self.table.n_units(agreement.method.weighted_unit))
+            agreement.check_table(self.name, self.table)
+            group.check_member(self.name, self.table.n_units(agreement.method.weighted_unit), self.offer)
             try:
                 terms = agreement.terms(self.table.schema, group)
                 terms.plan.cohort.check(self.table)
             except SettingError as error:
                 raise NotAgreed(f"the study allows no run with this group: {error}") from error
-            self.policy.check_event(self.name, agreement.method.name, terms.reservation.event)
+            reservation = terms.reservation(self.name)
+            self.policy.check_event(self.name, agreement.method.name, reservation.event)
             self.policy.check_sizes(self.name, agreement.method.name, agreement.method.sizes_told)
             with self.ledger.transaction():
-                self._enter(run, agreement, group, terms.reservation)
+                self._enter(run, agreement, group, reservation)
         except Refused as refusal:
             self.log.append("refused", study=agreement.study, run=run, why=str(refusal))
             raise
         self._runs[run] = agreement, group
-
-    def _check_persons(self, agreement: Agreement) -> None:
-        if agreement.method.weighted_unit == "person" and self.table.n_persons is None:
-            raise PolicyRefusal(
-                f"party {self.name!r} does not tell whose a record is, and the promise is for persons; name the column "
-                f"that does (person=...), or give persons"
-            )
 
     def abandon(self, run: str) -> None:
         """Give the run's reservation back if no question of it came to the records; else all of it stays spent."""

@@ -21,13 +21,25 @@ any number, moves a sum no further than replacing one record by another does whe
    units at most. e grows with the number of rows, which is not public: `most_rows` bounds it, and a longer table is
    refused. Rounding to a grid happens once, after a party has added up; so a person with many rows rounds no more.
 So sensitivities are those of records, and sizes are numbers of units. Numbers of records are told to nobody.
+
+Offers. A party may offer less epsilon than is asked. Its records then weigh c < 1 on top. Claim: where all releases are
+Gaussian, with mu_k each and mu in all, such a party's units have b mu_k and b mu, with b = mu(offered) / mu(asked) at
+the run's delta: that is, (offered, delta). Proof.
+1. A unit moves a party's sum by at most c S, where the noise is for S. Errors of floats are relative, so c scales them.
+2. Rounding to a grid of step s adds r = s sqrt(d), whatever c is. The noise is for S + r. So the unit's mu is at most
+   mu_k (c S + r) / (S + r).
+3. r <= S / 1024 (`check_rounding`) and c = b - (1 - b) / 1024. So that is at most b mu_k.
+4. Squares of mu add up over releases that depend on earlier outcomes: b mu in all, which is (offered, delta).
+Other parties' units move what they did, so nobody's promise depends on what another offers. A sum has the weights
+c_j n_j, and what counts records counts these (`n_weighted`). Where records follow the model at every party, the weights
+change no estimate but for its spread. Where they do not, a party that offers less counts less in the mixture.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tacit.data.block import WeightedBlock
@@ -39,7 +51,7 @@ from tacit.federation.group import SumGroup
 from tacit.methods.setting import check_choice, check_colluders
 from tacit.models.loss import Loss
 from tacit.privacy.accounting import mu_for, rho_for
-from tacit.privacy.event import Event, NotPrivate
+from tacit.privacy.event import Event, Gaussian, NotPrivate, Under
 from tacit.privacy.guarantee import RELATIONS, Relation, check_delta, check_epsilon
 from tacit.privacy.noise.grid import NoiseGrid, VectorSum, calibrated_event, calibrated_grid, exact_grid
 from tacit.secure.bound import Bound, NormBound
@@ -51,6 +63,8 @@ MOST_RECORDS = 2**24
 """Of one party, where no number is told."""
 
 _ROUNDING = 1 + 1e-12
+_OF_ROUNDING = 1 / 1024  # how much of a sensitivity rounding to a grid may add, where a party offers less
+_LEAST_SHARE = 0.02  # of mu, that a party can offer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +79,8 @@ class Cohort:
         least_records: no party has fewer units; told apart from the sizes where those are hidden.
         method: who asks, for explanations.
         unit: whose records weigh 1 together.
+        shares: what such a unit weighs at the parties that offer less, by name: c; 1 at all others.
+        budgets: the share of mu that these parties' units have: b.
     """
 
     schema: Schema
@@ -74,6 +90,8 @@ class Cohort:
     least_records: int = 1
     method: str = "this method"
     unit: Unit = "record"
+    shares: Mapping[str, float] = field(default_factory=dict)
+    budgets: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -137,9 +155,72 @@ class Cohort:
         """No party has more rows."""
         return self.n_largest if self.unit == "record" else MOST_RECORDS
 
-    def blocks(self, table: Table) -> Iterator[WeightedBlock]:
-        """A party's rows, with what each weighs."""
-        return table.weighted_blocks(self.unit)
+    def blocks(self, table: Table, share: float = 1.0) -> Iterator[WeightedBlock]:
+        """A party's rows, with what each weighs; `share` is what a unit of this party weighs."""
+        blocks = table.weighted_blocks(self.unit)
+        return blocks if share == 1 else (block._replace(weights=share * block.weights) for block in blocks)
+
+    # --- offers ------------------------------------------------------------------------------------------------------
+
+    def with_offers(self, promise: Promise, *, taken: bool) -> Cohort:
+        """The same with what the group's offers make of a promise with a settled delta, if the method takes any."""
+        if not self.group.offers:
+            return self
+        if not taken:
+            raise SettingError(
+                f"{next(iter(self.group.offers))!r} offers less epsilon than is asked, and {self.method} with these "
+                f"settings cannot take that; let all offer what is asked, or choose PrivateNewton"
+            )
+        budgets = {}
+        for name, offer in self.group.offers.items():
+            if not offer < promise.epsilon:
+                raise SettingError(
+                    f"party {name!r} offers epsilon {offer:g}, and {promise.epsilon:g} is asked; it may offer less, or "
+                    f"leave its offer out"
+                )
+            budgets[name] = mu_for(offer, promise.settled_delta) / promise.mu * (1 - 1e-9)
+            if budgets[name] < _LEAST_SHARE:
+                raise SettingError(
+                    f"party {name!r} offers epsilon {offer:g} of {promise.epsilon:g}: its records would hardly count; "
+                    f"let it offer more, or take no part"
+                )
+        shares = {name: b - (1 - b) * _OF_ROUNDING for name, b in budgets.items()}
+        return replace(self, shares=shares, budgets=budgets)
+
+    @property
+    def n_weighted(self) -> float:
+        """How much all units weigh together; 0 where their number is not told."""
+        sizes = (1,) * self.n_parties if self.unit == "party" else self.group.sizes
+        if not self.shares or not sizes:
+            return float(self.n_units)
+        return float(sum(self.shares.get(name, 1.0) * n for name, n in zip(self.group.names, sizes, strict=True)))
+
+    def share(self, party: str | None) -> float:
+        """What a unit of this party weighs; where somebody offers less, a party must be named."""
+        if party is None and self.shares:
+            raise SettingError("a party of this run offers less than is asked; a step must know whose table it reads")
+        return self.shares.get(party or "", 1.0)
+
+    def cost(self, event: Event, party: str | None) -> Event:
+        """What a Gaussian release with this event costs a unit of this party."""
+        b = self.budgets.get(party or "", 1.0)
+        match event:
+            case Gaussian(noise_multiplier=noise) if b < 1:
+                return Gaussian(noise_multiplier=noise / b)
+            case Under(relations=relations, event=inner) if b < 1:
+                return Under(relations=relations, event=self.cost(inner, party))
+        return event
+
+    def costs(self, event: Event) -> dict[str, Event]:
+        """The same for all parties that offer less."""
+        return {name: self.cost(event, name) for name in self.budgets}
+
+    def check_rounding(self, grid: NoiseGrid) -> NoiseGrid:
+        """The grid, unless rounding to it would cost a party that offers less too much: step 3 of the proof."""
+        total = grid.total
+        if self.shares and grid.step * math.sqrt(total.dimension) > _OF_ROUNDING * total.sensitivity:
+            raise SettingError("no grid is fine enough for a party that offers less; let all offer what is asked")
+        return grid
 
     # --- rows --------------------------------------------------------------------------------------------------------
 

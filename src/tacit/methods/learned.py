@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,4 +50,15 @@ def weighing_notices(unit: Unit, *, has_intervals: bool) -> tuple[str, ...]:
     return (
         f"{told} Intervals take {many} for the sample, one from another independent. Records of one {unit} may depend "
         f"on each other; where they do not, intervals are wider than they need be",
+    )
+
+
+def offer_notices(offers: Mapping[str, float], shares: Mapping[str, float]) -> tuple[str, ...]:
+    """Which parties offered less than was asked, and what follows for the model."""
+    if not offers:
+        return ()
+    told = ", ".join(f"{name} epsilon {offer:g} (weight {shares[name]:.3g})" for name, offer in offers.items())
+    return (
+        f"Less than was asked was offered by {told}. Their records count with that weight, and estimates are those of "
+        f"the fit with these weights",
     )

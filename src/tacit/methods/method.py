@@ -31,7 +31,7 @@ from tacit.federation.channel import Channel, Given
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.methods.cohort import Cohort, Promise
-from tacit.methods.learned import Learned, weighing_notices
+from tacit.methods.learned import Learned, offer_notices, weighing_notices
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
 from tacit.privacy.accounting import epsilon_of, guarantee_of
@@ -87,6 +87,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     unit: Unit = "record"
     relation: Relation = "replace-one"
     needs_everybody: ClassVar[bool] = True  # whether a round cannot go on without a few parties
+    takes_offers: bool = False  # whether a party may offer less epsilon than is asked
     resumes: ClassVar[bool] = True  # whether a run that broke off can go on; else a new one begins
 
     @property
@@ -149,7 +150,10 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Who takes part in a run with this group, with the settings' intercept and colluders."""
         constant = 1.0 if getattr(self, "fit_intercept", False) else 0.0
         colluders, method = getattr(self, "colluders", None), type(self).__name__
-        return Cohort.of(schema, group, colluders=colluders, constant=constant, method=method, unit=self.weighted_unit)
+        cohort = Cohort.of(
+            schema, group, colluders=colluders, constant=constant, method=method, unit=self.weighted_unit
+        )
+        return cohort.with_offers(self.promise.settled(cohort.n_units), taken=self.takes_offers)
 
     def _as_asked(self, epsilon: float) -> float:
         """The epsilon that was asked for, where the accountant's differs from it by its rounding alone."""
@@ -376,6 +380,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             notices=(
                 *learned.notices,
                 *weighing_notices(self.weighted_unit, has_intervals=learned.inference is not None),
+                *offer_notices(run.offers, run.plan.cohort.shares if run.offers else {}),
             ),
             seeded=run.seeded,
             verdict=learned.verdict,

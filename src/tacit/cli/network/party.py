@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import err, out
+from tacit.cli.console import err, number, out
 from tacit.cli.network import party_ledger, party_serve
 from tacit.cli.network.acceptance import accept_on_terminal, accept_parties, confirm_study
 from tacit.cli.network.party_folder import FOLDER, Folder, opened
@@ -168,6 +168,10 @@ def opt_in(
         list[str] | None,
         typer.Option(metavar="DIGEST", help="The digest as `tacit party show` told it; once for each study."),
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(parser=number, metavar="E", help="Offer less than the study asks; your records then count less."),
+    ] = None,
 ) -> None:
     """Take part in studies, with the parties that you accepted. What you consent to is a study's digest.
 
@@ -178,6 +182,8 @@ def opt_in(
 
       tacit party opt-in heart
 
+      tacit party opt-in heart --epsilon 0.5
+
       tacit party opt-in study.toml --runs 1 --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
     from tacit.daemon.party import decision
@@ -187,7 +193,7 @@ def opt_in(
 
     own, consents = opened(folder)
     extent = decision.ConsentTerms(runs=runs, until=decision.end_of_day(until))
-    wanted = [_found(study, consents) for study in studies]
+    wanted = [_found(study, consents).offering(epsilon) for study in studies]
     for offered in wanted:
         decision.check_open(offered, folder)
     budget = PartyFile.read(folder).policy.budget

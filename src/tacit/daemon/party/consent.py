@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tacit.daemon import DEFAULT_RUNS
@@ -19,6 +19,7 @@ from tacit.federation.member.approval import MOST_APPROVALS, Approval, valid_app
 from tacit.federation.nats.offer import Offer
 from tacit.methods import METHODS, Method
 from tacit.privacy.filter import Charge
+from tacit.privacy.guarantee import check_epsilon
 from tacit.record import decode_record, encode_record
 from tacit.storage import open_database
 from tacit.studies.looks import look_methods
@@ -45,7 +46,8 @@ CREATE TABLE IF NOT EXISTS consent (
     time   REAL NOT NULL,
     told   INTEGER NOT NULL,
     sum_group TEXT NOT NULL,
-    until  REAL
+    until  REAL,
+    offer  REAL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS approval (
     digest      TEXT NOT NULL,
@@ -65,8 +67,8 @@ CREATE TABLE IF NOT EXISTS ended (
     why    TEXT NOT NULL
 ) WITHOUT ROWID;
 """
-_VERSION = 2
-_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;"}
+_VERSION = 3
+_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;", 2: "ALTER TABLE consent ADD COLUMN offer REAL;"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,7 @@ class OfferedStudy:
         until: when the consent ends by itself, in seconds since 1970; None: it does not.
         approvals: who signed that it is good; whether they count is the policy's to say.
         replaced_by: approvals of studies that replace this one, by people whom the owner had accepted.
+        offer: the epsilon that the owner offers a run, where that is less than the study asks.
     """
 
     digest: str
@@ -94,6 +97,7 @@ class OfferedStudy:
     decided: float = 0.0
     ended: str = ""
     until: float | None = None
+    offer: float | None = None
     approvals: tuple[Approval, ...] = ()
     replaced_by: tuple[Approval, ...] = ()
 
@@ -126,8 +130,25 @@ class OfferedStudy:
 
     def charge(self, runs: int = 1) -> Charge:
         """What so many runs cost, before it is known who takes part."""
-        method = self.method()
+        method = method_of(self.read(), epsilon=self.offer)
         return Charge(event=method.event(), delta=method.promise.settled_delta, count=runs)
+
+    def offering(self, epsilon: float | None) -> OfferedStudy:
+        """The same with an offer, if the study's method can take it; a `SettingError` if not."""
+        if epsilon is None:
+            return replace(self, offer=None)
+        asked, method = self.read().privacy, self.method()
+        check_epsilon(epsilon, "--epsilon")
+        if asked is None or not method.takes_offers or self.read().stop is not None:
+            raise SettingError(
+                f"{method.name} of study {self.read().name!r} cannot take an epsilon that you choose; leave it out, or "
+                f"take no part"
+            )
+        if not epsilon < asked.epsilon:
+            raise SettingError(
+                f"--epsilon {epsilon:g} is not less than the {asked.epsilon:g} that the study asks; leave it out"
+            )
+        return replace(self, offer=float(epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,17 +258,18 @@ class Consents:
         runs: int = DEFAULT_RUNS,
         sum_group: Mapping[str, bytes] | None = None,
         until: float | None = None,
+        offer: float | None = None,
     ) -> None:
-        """Write down what the owner said, with whom it agreed to be added up, and for how long."""
+        """Write down what the owner said, with whom it agreed to be added up, for how long, and an offer."""
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
         found = self.find(digest)
         since = found.decided if found is not None and found.state == state == "in" else time.time()
-        row = (digest, state, runs, since, keys, until)
+        row = (digest, state, runs, since, keys, until, offer)
         self._database.execute(
-            "INSERT OR REPLACE INTO consent (digest, state, runs, time, told, sum_group, until) "
-            "VALUES (?, ?, ?, ?, 0, ?, ?)",
+            "INSERT OR REPLACE INTO consent (digest, state, runs, time, told, sum_group, until, offer) "
+            "VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
             row,
         )
 
@@ -271,7 +293,7 @@ class Consents:
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
             "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
-            "until, COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
+            "until, COALESCE(consent.time, 0.0), COALESCE(why, ''), offer FROM study "
             "LEFT JOIN consent ON consent.digest = study.digest "
             f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
@@ -279,10 +301,10 @@ class Consents:
         return [
             OfferedStudy(
                 digest=d, text=text, seen=seen, state=state, runs=runs, sum_group=_keys(keys), until=until,
-                decided=decided, ended=why, approvals=self._approvals("approval", d),
+                decided=decided, ended=why, offer=offer, approvals=self._approvals("approval", d),
                 replaced_by=self._approvals("replaced", d),
             )
-            for d, text, seen, state, runs, keys, until, decided, why in rows
+            for d, text, seen, state, runs, keys, until, decided, why, offer in rows
         ]  # fmt: skip
 
     def _approvals(self, table: str, digest: str) -> tuple[Approval, ...]:

@@ -86,7 +86,7 @@ def opt_in(own: MemberFolder, consents: Consents, offered: OfferedStudy, extent:
     check_open(offered, own.path)
     sum_group = accepted_among(own.path, candidates_of(offered, own))
     keys = {name: member.letter_key for name, member in sum_group.items()}
-    consents.decide(offered.digest, "in", extent.runs, keys, extent.until)
+    consents.decide(offered.digest, "in", extent.runs, keys, extent.until, offered.offer)
     return sum_group
 
 

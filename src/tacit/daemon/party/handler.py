@@ -186,12 +186,13 @@ class PartyHandler:
         accepts: list[Value] = [*sorted(opened.offered.sum_group)]
         method = opened.agreement.method
         n_told = 0 if method.sizes_told == "none" else guard.table.n_units(method.weighted_unit)
-        statement = size_statement(opened.offered.digest, guard.name, n_told)
+        statement = size_statement(opened.offered.digest, guard.name, n_told, guard.offer)
         card: dict[str, Value] = {
             "n_records": n_told,
             "schema": guard.table.schema.digest(),
             "accepts": accepts,
             "signature": self._folder.identity.sign(statement),
+            **({} if guard.offer is None else {"offer": guard.offer}),
         }
         body = wire.encode(card)
         return LetterReply(kind=HELLO, body=body)
@@ -284,7 +285,7 @@ class PartyHandler:
         file = self._party_file()
         check_approved(offered, file.policy, new_run=look_again)
         opened = self._open.get(digest)
-        stamp = (file.data.stamp(), file, offered.runs, offered.sum_group)
+        stamp = (file.data.stamp(), file, offered.runs, offered.sum_group, offered.offer)
         if opened is None or (look_again and opened.stamp[:1] != stamp[:1]) or opened.stamp[1:] != stamp[1:]:
             opened = self._open_study(offered, file, stamp)
             self._open[digest] = opened
@@ -304,6 +305,7 @@ class PartyHandler:
             ledger=self._ledger,
             rng=Rng.system(),
             account=self._account,
+            offer=offered.offer,
         )
         agreement = Agreement(
             study=study.name,

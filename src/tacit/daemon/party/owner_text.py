@@ -16,10 +16,12 @@ from tacit.federation.member.folder import MemberFolder
 from tacit.federation.policy import Policy
 from tacit.privacy.event import why_not_private
 from tacit.privacy.filter import least_limit
+from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.ledger import Budget, Ledger
 from tacit.report.svg import drawing, svg_element
 from tacit.studies.content import FILE_SETTINGS, unstated
 from tacit.studies.looks import plan_words
+from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
 _STATES = {"in": "you take part", "out": "you opted out", "": "you have not decided"}
@@ -38,9 +40,10 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Columns": ", ".join(schema.feature_names),
         **({"Persons": _persons(study.person)} if study.person is not None else {}),
         "Method": method.name,
-        "Costs": f"{method.guarantee.plain_words()} {_for_what(study, runs)}",
+        "Costs": f"{_promised(offered).plain_words()} {_for_what(study, runs)}",
         **({"Looks": words} if (words := plan_words(study)) else {}),
         **({"Files": words} if (words := _files(study)) else {}),
+        **({} if offered.offer is None else {"Offer": _offer(offered.offer)}),
         "Leaves": told["Travels"],
         "Is seen": told["Revealed"],
         "Trusts": told["Trust"],
@@ -70,6 +73,15 @@ def _files(study: Study) -> str:
     """The files that the study names, with the content that is consented to."""
     named = [key for key in FILE_SETTINGS if key in study.content]
     return "; ".join(f"{key} = {study.settings[key]}, SHA-256 {study.content[key]}" for key in named)
+
+
+def _promised(offered: OfferedStudy) -> Guarantee:
+    """What one run promises this party: for what it offers, if that is less than is asked."""
+    return method_of(offered.read(), epsilon=offered.offer).guarantee
+
+
+def _offer(epsilon: float) -> str:
+    return f"you offer epsilon {epsilon:g}, less than is asked: your records count less, and everybody is told so"
 
 
 def _persons(column: str) -> str:
@@ -111,7 +123,7 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
     """Why the policy forbids a study; empty if it does not. Looks at no record."""
     study, method = offered.read(), offered.method()
     try:
-        promised = method.guarantee
+        promised = _promised(offered)
     except TacitError as error:
         return str(error)
     if silent := unstated(study):

@@ -25,8 +25,9 @@ def accepted_keys(group: SumGroup, accepted: Mapping[str, bytes]) -> dict[str, b
 
 
 def check_sizes(group: SumGroup, study: str, keys: Mapping[str, bytes]) -> None:
-    """Refuse a group in which a size is not signed by the party whose it is; `study` is the study's digest."""
-    for name, n_records in zip(group.names, group.sizes, strict=False):
-        statement = size_statement(study, name, n_records)
+    """Refuse a group in which a size or an offer is not signed by the party whose it is; `study` is a digest."""
+    sizes = group.sizes or ((0,) * group.n_parties if group.offers else ())
+    for name, n_records in zip(group.names, sizes, strict=False):
+        statement = size_statement(study, name, n_records, group.offers.get(name))
         if not is_signed(statement, group.signatures.get(name, b""), keys[name]):
             raise NotAgreed(f"the size of {name!r} is not the one that {name!r} announced; gather anew")

@@ -6,6 +6,7 @@ within the study's deadline, or refuses, is left out of the answers, and `lost` 
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -272,10 +273,14 @@ class NatsEngine:
                 "schema": str(digest),
                 "accepts": list(names),
                 "signature": bytes(signature),
-            } if 0 <= n_records <= _MOST_RECORDS:
+                **rest,
+            } if 0 <= n_records <= _MOST_RECORDS and rest.keys() <= {"offer"}:
+                offer = rest.get("offer")
+                if not (offer is None or (isinstance(offer, float) and 0 < offer < math.inf)):
+                    return "it offers an epsilon that is none; let it opt in again"
                 if digest != self._schema.digest():
                     return "it reads the study's schema in another way; use the same release"
-                cards[name] = Card(name=name, n_records=n_records, signature=signature)
+                cards[name] = Card(name=name, n_records=n_records, signature=signature, offer=offer)
                 accepted[name] = frozenset(str(other) for other in names)
                 return "ready"
         return "it sent a card that cannot be read; use the same release"

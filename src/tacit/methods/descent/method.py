@@ -125,6 +125,11 @@ class NoisyDescent(Method):
         self.calibration = calibration
         self.unit = unit
 
+    @property
+    def takes_offers(self) -> bool:  # type: ignore[override]
+        """Whether a party may offer less epsilon than is asked: where all noise is Gaussian."""
+        return self.promise.not_private is None and self.batch is None
+
     # --- what it costs -----------------------------------------------------------------------------------------------
 
     def event(self) -> Event:
@@ -172,7 +177,7 @@ class NoisyDescent(Method):
 
     def schedule(self, cohort: Cohort) -> Schedule:
         """How many rounds, and how long the steps are: public rules where the settings leave it open."""
-        n, promise = cohort.n_units, self.promise.settled(cohort.n_units)
+        n, promise = max(1, round(cohort.n_weighted)), self.promise.settled(cohort.n_units)
         if promise.is_paper:
             rate = _PAPER_LEARNING_RATE if self.learning_rate is None else self.learning_rate
             l2 = 0.0 if self.l2 is None else self.l2
@@ -208,7 +213,7 @@ class NoisyDescent(Method):
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """One gradient of each party in each round, as the calibration asks for it."""
         step = party_gradient_and_noise if plan.promise.is_paper else party_gradient
-        return (Ask(step=step, times=plan.rounds, event=plan.event()),)
+        return (Ask(step=step, times=plan.rounds, event=plan.event(), own=plan.cohort.costs(plan.event())),)
 
     @property
     def _paper_clip(self) -> float:

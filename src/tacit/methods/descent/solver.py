@@ -76,7 +76,7 @@ class Descent:
     @property
     def _n_sampled(self) -> float:
         """How many records enter a round, as one expects it."""
-        return self.plan.probability * self.plan.cohort.n_units
+        return self.plan.probability * self.plan.cohort.n_weighted
 
     def _evidence(self, gradient: Floats, noise_std: float) -> Evidence:
         constant, level = self.plan.cohort.constant, None

@@ -36,6 +36,7 @@ from tacit.data.block import Block
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
+from tacit.federation.seat import Seat
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.models.loss import CHUNK_ROWS, Array, Loss, Rows
@@ -115,7 +116,7 @@ class Plan:
             value_bound=2 * self.cohort.n_largest * self.norm_bound(theta) + 40 * self.paper_std,
             norm_bound=1.01 * self.cohort.n_largest * self.norm_bound(theta),
         )
-        return exact_grid(total) if math.isinf(self.mu) else mu_grid(total, mu=self.mu)
+        return exact_grid(total) if math.isinf(self.mu) else self.cohort.check_rounding(mu_grid(total, mu=self.mu))
 
     def event(self) -> Event:
         """What opening one sum costs."""
@@ -142,17 +143,19 @@ def round_event(mu: float, probability: float) -> Event:
     return event if probability == 1 else PoissonSampled(probability=probability, event=event)
 
 
-@step("noisy-descent/gradient", version=3, plan=Plan, values=Iterate)
-def party_gradient(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng) -> Sealed:
+@step("noisy-descent/gradient", version=3, plan=Plan, values=Iterate, seated=True)
+def party_gradient(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng, seat: Seat | None = None) -> Sealed:
     """Seal the sum of this party's gradients, with its share of the noise."""
     iterate.check(plan)
-    blocks: Iterator[Rows] = plan.cohort.blocks(table)
+    party = seat.party if seat is not None else None
+    blocks: Iterator[Rows] = plan.cohort.blocks(table, plan.cohort.share(party))
     if plan.probability < 1:  # of records: nothing else is sampled
         blocks = _sampled(table, plan.probability, rng)
     gradient = gradient_sum(plan.loss, blocks, iterate.theta, clip=plan.clip)
     grid = plan.grid(iterate.theta)
     addend = grid.to_grid(gradient.ravel(), rng=rng)
-    return Sealed(addend=addend, event=plan.event(), n_parties=grid.total.least, bound=bound_of(grid))
+    event = plan.cohort.cost(plan.event(), party)
+    return Sealed(addend=addend, event=event, n_parties=grid.total.least, bound=bound_of(grid))
 
 
 @step("noisy-descent/whole-gradient", version=2, plan=Plan, values=Iterate)

@@ -93,6 +93,11 @@ class FunctionalMechanism(Method):
         self.calibration = calibration
         self.unit = unit
 
+    @property
+    def takes_offers(self) -> bool:  # type: ignore[override]
+        """Whether a party may offer less epsilon than is asked: where all noise is Gaussian."""
+        return self.promise.not_private is None and not self.promise.is_pure
+
     def event(self) -> Event:
         """What one run costs each record; needs no data."""
         return self.promise.event()
@@ -146,7 +151,7 @@ class FunctionalMechanism(Method):
         event = plan.promise.event()
         if plan.promise.is_paper:
             return (Ask(step=paper_model, times=plan.rounds, event=event),)
-        return (Ask(step=noisy_sums, event=event),)
+        return (Ask(step=noisy_sums, event=event, own=plan.cohort.costs(event)),)
 
     def _check_settings(self) -> None:
         self.promise.check()

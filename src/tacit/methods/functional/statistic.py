@@ -45,6 +45,7 @@ from tacit.data.block import BLOCK_ROWS
 from tacit.data.table import Table
 from tacit.data.unit import Unit
 from tacit.federation.reply import Noised, Sealed
+from tacit.federation.seat import Seat
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.privacy.noise.discrete import discrete_laplace
@@ -134,7 +135,7 @@ class Plan:
         R, q = self.cohort.row_norm, self.spread
         if not self.promise.is_pure:
             joint = self._sum(self.n_linear + self.n_square, 1.5 * math.sqrt(q) * R, R * max(1.0, R / self.square_unit))
-            return (self.promise.grid(joint),)
+            return (self.cohort.check_rounding(self.promise.grid(joint)),)
         totals = self._sum(self.n_linear, math.sqrt(2 * q) * R, R), self._sum(self.n_square, math.sqrt(2) * R**2, R**2)
         shares = self.linear_share, 1 - self.linear_share
         return tuple(
@@ -183,17 +184,19 @@ def joint_reach(share: float) -> float:
     return (share * sin + (1 - share) * 2 * sin * cos) * (1 + 1e-12)
 
 
-@step("functional-mechanism/sums", version=3, plan=Plan)
-def noisy_sums(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
+@step("functional-mechanism/sums", version=3, plan=Plan, seated=True)
+def noisy_sums(table: Table, plan: Plan, *, rng: Rng, seat: Seat | None = None) -> Sealed:
     """This party's t and A, noised and sealed."""
-    vector = plan.pack(*statistics(table, plan.cohort.constant, plan.cohort.unit))
+    party = seat.party if seat is not None else None
+    share = plan.cohort.share(party)
+    vector = share * plan.pack(*statistics(table, plan.cohort.constant, plan.cohort.unit))
     addends, start = [], 0
     for grid in plan.grids:
         addends.append(grid.to_grid(vector[start : start + grid.total.dimension], rng=rng))
         start += grid.total.dimension
     return Sealed(
         addend=np.concatenate(addends),
-        event=plan.promise.event(),
+        event=plan.cohort.cost(plan.promise.event(), party),
         n_parties=plan.grids[0].total.least,
         bound=bound_of(*plan.grids),
     )

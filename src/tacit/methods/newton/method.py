@@ -145,6 +145,11 @@ class PrivateNewton(Method):
         self.relation = relation
         self.unit = unit
 
+    @property
+    def takes_offers(self) -> bool:  # type: ignore[override]
+        """Whether a party may offer less epsilon than is asked: where all noise is Gaussian."""
+        return self.promise.not_private is None
+
     # --- what it costs -----------------------------------------------------------------------------------------------
 
     def event(self) -> Event:
@@ -168,7 +173,7 @@ class PrivateNewton(Method):
         self._check_honest(cohort)
         promise = self.promise.settled(cohort.n_units)
         mu = promise.mu
-        rules = self._rules(cohort.n_units, _unit_noise(promise, cohort.n_parties, cohort.colluders))
+        rules = self._rules(max(1, round(cohort.n_weighted)), _unit_noise(promise, cohort.n_parties, cohort.colluders))
         of_rounds = 1 - rules.squares - rules.moments
         return Plan(
             cohort=cohort.with_constant(rules.constant * cohort.radius),
@@ -182,12 +187,12 @@ class PrivateNewton(Method):
     def course(self, plan: Plan) -> tuple[Ask, ...]:
         """Squares, moments in the shape that follows from them, and responses to a few models."""
         asks = (
-            Ask(step=party_squares, event=plan.event(plan.mu_squares)),
-            Ask(step=party_moments, event=plan.event(plan.mu_moments)),
+            plan.ask(party_squares, plan.mu_squares),
+            plan.ask(party_moments, plan.mu_moments),
         )
         if not plan.rounds:
             return asks
-        return (*asks, Ask(step=party_responses, times=plan.rounds, event=plan.event(plan.mu_response)))
+        return (*asks, plan.ask(party_responses, plan.mu_response, plan.rounds))
 
     def _rules(self, n_records: int, unit_noise: float) -> Rules:
         """The public rules, with what the settings say in their place."""
@@ -246,7 +251,7 @@ class PrivateNewton(Method):
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         start = self._start_theta(plan, channel.schema)
         is_exact = math.isinf(self.epsilon)
-        n_records = float(plan.cohort.n_units)
+        n_records = plan.cohort.n_weighted
         if is_exact:
             plain = np.eye(plan.width)
             outline = Outline(B=plain / plan.reach, n_records=n_records, expected=plain)

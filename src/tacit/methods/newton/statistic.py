@@ -43,8 +43,10 @@ from scipy.special import expit, softmax
 
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
+from tacit.federation.agreement import Ask
 from tacit.federation.reply import Sealed
-from tacit.federation.step import step
+from tacit.federation.seat import Seat
+from tacit.federation.step import Step, step
 from tacit.methods.cohort import Cohort, bound_of
 from tacit.models.loss import CHUNK_ROWS
 from tacit.models.response import response_norm
@@ -82,6 +84,11 @@ class Plan:
     def event(self, mu: float) -> Event:
         """What a release of this run with so little noise costs."""
         return release_event(mu, self.relation)
+
+    def ask(self, step: Step, mu: float, times: int = 1) -> Ask:
+        """A stage of a run whose releases have so little noise."""
+        event = self.event(mu)
+        return Ask(step=step, times=times, event=event, own=self.cohort.costs(event))
 
     @property
     def reach(self) -> float:
@@ -185,11 +192,12 @@ class Plan:
 
     def _grid(self, dimension: int, sensitivity: float, longest: float, mu: float) -> NoiseGrid:
         total = self.cohort.total(dimension=dimension, sensitivity=sensitivity, value_bound=longest, norm_bound=longest)
-        return exact_grid(total) if math.isinf(mu) else mu_grid(total, mu=mu)
+        return exact_grid(total) if math.isinf(mu) else self.cohort.check_rounding(mu_grid(total, mu=mu))
 
-    def sealed(self, addend: npt.NDArray[np.int64], grid: NoiseGrid, mu: float) -> Sealed:
-        """A reply on a grid, with so little noise."""
-        return Sealed(addend=addend, event=self.event(mu), n_parties=self.cohort.n_parties, bound=bound_of(grid))
+    def sealed(self, addend: npt.NDArray[np.int64], grid: NoiseGrid, mu: float, party: str | None) -> Sealed:
+        """A party's reply on a grid, with so little noise."""
+        event = self.cohort.cost(self.event(mu), party)
+        return Sealed(addend=addend, event=event, n_parties=self.cohort.n_parties, bound=bound_of(grid))
 
     # --- what a party checks of values --------------------------------------------------------------------------------
 
@@ -262,49 +270,53 @@ class Trial:
     model: Floats
 
 
-@step("private-newton/squares", version=2, plan=Plan)
-def party_squares(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
+@step("private-newton/squares", version=2, plan=Plan, seated=True)
+def party_squares(table: Table, plan: Plan, *, rng: Rng, seat: Seat | None = None) -> Sealed:
     """Seal this party's A, with its share of the noise."""
+    party = seat.party if seat is not None else None
     grid = plan.squares_grid
-    addend = grid.to_grid(triangle(squares_sum(table, plan)) / plan.reach, rng=rng)
-    return plan.sealed(addend, grid, plan.mu_squares)
+    addend = grid.to_grid(triangle(squares_sum(table, plan, plan.cohort.share(party))) / plan.reach, rng=rng)
+    return plan.sealed(addend, grid, plan.mu_squares, party)
 
 
-@step("private-newton/moments", version=3, plan=Plan, values=Shape)
-def party_moments(table: Table, plan: Plan, given: Shape, *, rng: Rng) -> Sealed:
+@step("private-newton/moments", version=3, plan=Plan, values=Shape, seated=True)
+def party_moments(table: Table, plan: Plan, given: Shape, *, rng: Rng, seat: Seat | None = None) -> Sealed:
     """Seal this party's t, M and sum of weights, with its share of the noise."""
+    party = seat.party if seat is not None else None
     B = plan.checked_shape(given.shape)
     grid = plan.moments_grid(B)
-    addend = grid.to_grid(plan.pack(*moments_sum(table, plan, B)), rng=rng)
-    return plan.sealed(addend, grid, plan.mu_moments)
+    addend = grid.to_grid(plan.pack(*moments_sum(table, plan, B, plan.cohort.share(party))), rng=rng)
+    return plan.sealed(addend, grid, plan.mu_moments, party)
 
 
-@step("private-newton/responses", version=3, plan=Plan, values=Trial)
-def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng) -> Sealed:
+@step("private-newton/responses", version=3, plan=Plan, values=Trial, seated=True)
+def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng, seat: Seat | None = None) -> Sealed:
     """Seal the sum of this party's responses to a model, with its share of the noise."""
+    party = seat.party if seat is not None else None
     plan.check_model(trial.model)
     B = plan.checked_shape(trial.shape)
     grid = plan.response_grid(B, trial.model)
-    addend = grid.to_grid(response_sum(table, plan, B, trial.model).ravel(), rng=rng)
-    return plan.sealed(addend, grid, plan.mu_response)
+    responses = response_sum(table, plan, B, trial.model, plan.cohort.share(party))
+    addend = grid.to_grid(responses.ravel(), rng=rng)
+    return plan.sealed(addend, grid, plan.mu_response, party)
 
 
 # --- the sums --------------------------------------------------------------------------------------------------------
 
 
-def squares_sum(table: Table, plan: Plan) -> Floats:
-    """A of a party's records."""
+def squares_sum(table: Table, plan: Plan, share: float = 1.0) -> Floats:
+    """A of a party's records, of which a unit weighs `share`."""
     A = np.zeros((plan.width, plan.width))
-    for Z, _, weights in _rows(table, plan):
+    for Z, _, weights in _rows(table, plan, share):
         Z *= np.sqrt(weights)[:, None]
         A += Z.T @ Z
     return A
 
 
-def moments_sum(table: Table, plan: Plan, B: Floats) -> tuple[Floats, Floats, float]:
-    """t, of shape (n_scores, k), M and the sum of weights of a party's records."""
+def moments_sum(table: Table, plan: Plan, B: Floats, share: float = 1.0) -> tuple[Floats, Floats, float]:
+    """t, of shape (n_scores, k), M and the sum of weights of a party's records, of which a unit weighs `share`."""
     t, M, weight = np.zeros((plan.n_scores, plan.width)), np.zeros((plan.width, plan.width)), 0.0
-    for Z, y, own in _rows(table, plan):
+    for Z, y, own in _rows(table, plan, share):
         rows = shaped(Z, B)
         labels = (
             (y - 0.5)[:, None]
@@ -318,10 +330,10 @@ def moments_sum(table: Table, plan: Plan, B: Floats) -> tuple[Floats, Floats, fl
     return t, M, weight
 
 
-def response_sum(table: Table, plan: Plan, B: Floats, model: Floats) -> Floats:
-    """S(model) of a party's records, of shape (n_scores, k)."""
+def response_sum(table: Table, plan: Plan, B: Floats, model: Floats, share: float = 1.0) -> Floats:
+    """S(model) of a party's records, of which a unit weighs `share`, of shape (n_scores, k)."""
     total = np.zeros((plan.n_scores, plan.width))
-    for Z, _, own in _rows(table, plan):
+    for Z, _, own in _rows(table, plan, share):
         rows = shaped(Z, B)
         scores = rows.g @ model.T
         above = (
@@ -352,9 +364,9 @@ def shaped(Z: Floats, B: Floats) -> Shaped:
     return Shaped(g, g * weights[:, None], weights)
 
 
-def _rows(table: Table, plan: Plan) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
+def _rows(table: Table, plan: Plan, share: float) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
     """Rows with their constant, labels and weights, in chunks."""
-    for X, y, weights in plan.cohort.blocks(table):
+    for X, y, weights in plan.cohort.blocks(table, share):
         for start in range(0, len(X), CHUNK_ROWS):
             chunk = slice(start, start + CHUNK_ROWS)
             rows = X[chunk]
