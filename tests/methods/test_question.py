@@ -73,7 +73,7 @@ def guard_then(recorder: Recorder, asked: Asked) -> Guard:
     now = recorder.guard(asked.party)
     ledger = Ledger()
     ledger.database.deserialize(asked.ledger)
-    return Guard(now.name, now.table, policy=now.policy, ledger=ledger, rng=Rng.seeded(1))
+    return Guard(now.name, now.table, policy=now.policy, ledger=ledger, rng=Rng.seeded(1), offer=now.offer)
 
 
 def changed_fields(question: Question) -> Iterator[Question]:
@@ -142,9 +142,16 @@ def outcome(recorder: Recorder, asked: Asked, question: Question) -> Event | Non
     return answer.event
 
 
-@pytest.mark.parametrize(("name", "settings"), CASES)
+OFFERS = [  # the party that is asked offers less than the others
+    pytest.param(name, {**settings, "offers": {"party1": 0.4}}, id=f"{name}-offers")
+    for name, settings in {"private-newton": {"rounds": 1}, "noisy-descent": {"rounds": 2}}.items()
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), [*CASES, *OFFERS])
 def test_nobody_on_the_line_decides_what_an_answer_costs(federation: Make, name: str, settings: dict[str, Any]) -> None:
-    parties = federation()
+    settings = dict(settings)
+    parties = federation(offers=settings.pop("offers", None))
     recorder = recorded(parties)
     make(name, settings).fit(parties)
     assert recorder.asked
