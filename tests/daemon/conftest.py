@@ -139,13 +139,13 @@ class Loopback:
         records(n, seed).to_csv(self.root / f"{name}.csv", index=False)
         write_party_file(self.folder(name), DataSource(file=self.root / f"{name}.csv"))
 
-    def consent(self, name: str, study: Study, state: str = "in", runs: int = 2) -> None:
+    def consent(self, name: str, study: Study, state: str = "in", runs: int = 2, offer: float | None = None) -> None:
         coordinator = CoordinatorFolder(self.coordinator)
         sum_group = {member.name: member.letter_key for member in coordinator.roster.members("party")}
         coordinator.close()
         consents = Consents(self.folder(name) / CONSENT_FILE)
         consents.keep(study)
-        consents.decide(study.digest(), state, runs, sum_group)
+        consents.decide(study.digest(), state, runs, sum_group, offer=offer)
         consents.close()
 
     def n_releases(self, name: str, study: Study) -> int:
