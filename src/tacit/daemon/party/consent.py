@@ -67,8 +67,8 @@ CREATE TABLE IF NOT EXISTS ended (
     why    TEXT NOT NULL
 ) WITHOUT ROWID;
 """
-_VERSION = 2
-_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL; ALTER TABLE consent ADD COLUMN offer REAL;"}
+_VERSION = 3
+_UPGRADES = {1: "ALTER TABLE consent ADD COLUMN until REAL;", 2: "ALTER TABLE consent ADD COLUMN offer REAL;"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +97,9 @@ class OfferedStudy:
     decided: float = 0.0
     ended: str = ""
     until: float | None = None
+    offer: float | None = None
     approvals: tuple[Approval, ...] = ()
     replaced_by: tuple[Approval, ...] = ()
-    offer: float | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -260,7 +260,7 @@ class Consents:
         until: float | None = None,
         offer: float | None = None,
     ) -> None:
-        """Write down what the owner said: with whom it agreed to be added up, for how long, and for which epsilon."""
+        """Write down what the owner said, with whom it agreed to be added up, for how long, and an offer."""
         if runs < 1:
             raise SettingError(f"--runs {runs} must be at least 1")
         keys = json.dumps({name: key.hex() for name, key in (sum_group or {}).items()}, sort_keys=True)
@@ -293,7 +293,7 @@ class Consents:
     def _select(self, where: str, values: tuple[str, ...] = ()) -> list[OfferedStudy]:
         rows = self._database.execute(
             "SELECT study.digest, text, seen, COALESCE(state, ''), COALESCE(runs, 0), COALESCE(sum_group, '{}'), "
-            "until, offer, COALESCE(consent.time, 0.0), COALESCE(why, '') FROM study "
+            "until, COALESCE(consent.time, 0.0), COALESCE(why, ''), offer FROM study "
             "LEFT JOIN consent ON consent.digest = study.digest "
             f"LEFT JOIN ended ON ended.digest = study.digest {where}",
             values,
@@ -304,7 +304,7 @@ class Consents:
                 decided=decided, ended=why, offer=offer, approvals=self._approvals("approval", d),
                 replaced_by=self._approvals("replaced", d),
             )
-            for d, text, seen, state, runs, keys, until, offer, decided, why in rows
+            for d, text, seen, state, runs, keys, until, decided, why, offer in rows
         ]  # fmt: skip
 
     def _approvals(self, table: str, digest: str) -> tuple[Approval, ...]:
