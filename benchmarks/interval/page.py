@@ -76,10 +76,10 @@ REAL = (
     "| spread | wider | runs |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
-VERSION = 3  # of the intervals: raised where they are made in another way
+VERSION = 4  # of the intervals: raised where they are made in another way
 EARLIER = """
-Lines with * after the number of runs were measured with an earlier version of the intervals, and wait to be measured
-again.
+Lines with * after the number of runs were measured with an earlier version of the model or of its intervals, and wait
+to be measured again.
 """
 
 Results = Mapping[str, Mapping[str, Any]]
