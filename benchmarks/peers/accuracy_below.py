@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from peers.accuracy_cell import HIGHER, RELATIONS, Cell, mean_and_error
+from peers.accuracy_verdict import ROUNDING
 
 JUDGED = ("accuracy", "log_loss")
-ROUNDING = 1e-6  # kept figures have seven digits
 
 
 def below_table(plain: dict[str, Any], cells: list[dict[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from tacit.report.curve import CurvePoint
 
 Curves = dict[str, list[CurvePoint]]
 FLAGSHIP = "private-newton"
+ROUNDING = 1e-6  # kept figures have seven digits
 
 
 def verdict_row(where: str, curves: Curves, measure: str) -> str:
@@ -54,7 +55,7 @@ def best(rivals: dict[str, CurvePoint], measure: str) -> tuple[str, CurvePoint]:
 def as_good(point: CurvePoint, other: CurvePoint, measure: str) -> bool:
     """Whether a mean is not behind another by more than one standard error of the difference."""
     behind = _sign(measure) * (other.mean - point.mean)
-    return behind <= math.hypot(point.standard_error, other.standard_error)
+    return behind <= math.hypot(point.standard_error, other.standard_error) + ROUNDING
 
 
 def _ahead(rivals: Curves, point: CurvePoint, measure: str) -> str | None:
