@@ -82,7 +82,7 @@ def test_consents_of_an_older_release_are_read(tmp_path: Path) -> None:
     old.close()
     consents = Consents(path)
     found = consents.named("trial")
-    consents.decide(found.digest, "in", 3, {}, 0.5)
+    consents.decide(found.digest, "in", 3, {}, offer=0.5)
     assert (found.state, found.runs, found.offer) == ("in", 2, None)
     assert consents.named("trial").offer == 0.5
     consents.close()

@@ -375,9 +375,7 @@ def shaped(Z: Floats, B: Floats) -> Shaped:
     return Shaped(g, g * weights[:, None], weights)
 
 
-def rows_of(
-    table: Table, plan: Plan, share: float = 1.0
-) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
+def rows_of(table: Table, plan: Plan, share: float = 1.0) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
     """Rows with their constant, labels and weights, in chunks."""
     for X, y, weights in plan.cohort.blocks(table, share):
         for start in range(0, len(X), CHUNK_ROWS):
