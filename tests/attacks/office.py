@@ -101,7 +101,7 @@ class Office:
         for name, folder in self.folders.items():
             consents = Consents(folder.path / CONSENT_FILE)
             consents.keep(study)
-            consents.decide(study.digest(), "in", runs, keys, (offers or {}).get(name))
+            consents.decide(study.digest(), "in", runs, keys, offer=(offers or {}).get(name))
             consents.close()
 
     # --- what the coordinator does -----------------------------------------------------------------------------------

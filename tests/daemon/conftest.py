@@ -145,7 +145,7 @@ class Loopback:
         coordinator.close()
         consents = Consents(self.folder(name) / CONSENT_FILE)
         consents.keep(study)
-        consents.decide(study.digest(), state, runs, sum_group, offer)
+        consents.decide(study.digest(), state, runs, sum_group, offer=offer)
         consents.close()
 
     def n_releases(self, name: str, study: Study) -> int:

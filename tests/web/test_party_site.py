@@ -99,6 +99,19 @@ def test_a_study_is_read_in_plain_words_and_agreed_to(party: PartyOffice) -> Non
     assert found.until > time.time()
 
 
+def test_an_owner_offers_less_than_is_asked(party: PartyOffice) -> None:
+    study = Study.parse(STUDY.replace('name = "averaging"', 'name = "private-newton"'))
+    digest, owner = party.announce(study), party.owner()
+    accept(party, owner, "south", "west")
+    for typed in ("1", "2", "0", "-1", "nan", "inf"):
+        assert opt_in(owner, digest, epsilon=typed)[0] == 400, typed
+    assert party.consent(digest).state == ""
+    assert opt_in(owner, digest, epsilon="0.5")[0] == 303
+    assert party.consent(digest).offer == 0.5
+    assert opt_in(owner, digest, epsilon="")[0] == 303
+    assert party.consent(digest).offer is None
+
+
 def test_leaving_is_one_click_and_the_guard_keeps_to_it(party: PartyOffice) -> None:
     digest, owner = party.announce(), party.owner()
     accept(party, owner, "south", "west")
@@ -150,6 +163,8 @@ def test_whom_the_form_showed_is_whom_is_agreed_to(party: PartyOffice) -> None:
         ({"until": "31.12.2999"}, "is no date; write the year first"),
         ({"until": "<script>alert(1)</script>"}, "is no date"),
         ({"read": ""}, "Say that you have read"),
+        ({"epsilon": "0.5"}, "cannot take an epsilon that you choose"),
+        ({"epsilon": "less"}, "'less' is not a number above 0"),
     ],
 )
 def test_what_cannot_be_agreed_to_is_told_beside_its_field(

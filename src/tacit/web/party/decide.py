@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
@@ -54,6 +55,7 @@ async def opt_in(request: Request, account: Owner, digest: str) -> Response:
     offered = desk.study(digest)
     errors: dict[str, str] = {}
     terms = _terms(form, errors)
+    offered = _offering(offered, form, errors)
     if form.get("read") != "yes":
         errors["read"] = "Say that you have read what is asked of you."
     if errors or terms is None:
@@ -79,6 +81,23 @@ async def leave(request: Request, account: Owner, digest: str) -> Response:
     desk.leave(offered)
     told = f"You have left {offered.read().name}. From the next question on nothing leaves you."
     return go_to(request, f"/studies/{digest}", told)
+
+
+def _offering(offered: OfferedStudy, form: dict[str, str], errors: dict[str, str]) -> OfferedStudy:
+    """The study with the epsilon that the owner offers, if it is less than is asked; empty offers what is asked."""
+    text = form.get("epsilon", "").strip()
+    try:
+        value = float(text) if len(text) < 40 and "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if text and math.isnan(value):
+        errors["epsilon"] = f"{text[:20]!r} is not a number above 0. Leave it empty to offer what is asked."
+        return offered
+    try:
+        return offered.offering(value if text else None)
+    except SettingError as error:
+        errors["epsilon"] = str(error).replace("--epsilon", "Epsilon")
+        return offered
 
 
 def _terms(form: dict[str, str], errors: dict[str, str]) -> ConsentTerms | None:
@@ -113,7 +132,15 @@ def _form(request: Request, offered: OfferedStudy, *, status: int = 200, **value
         "accepted": [party.member.name for party in parties if party.is_accepted],
         "seen": mark_of(parties),
         "runs": offered.runs or DEFAULT_RUNS,
+        "asked": _asked(offered),
         "n_begun": desk.ledger.n_runs(desk.account, offered.digest),
         **values,
     }
     return show(request, "party/consent.html.j2", status=status, **values)
+
+
+def _asked(offered: OfferedStudy) -> float | None:
+    """The epsilon that the study asks, if a party may offer less; None if it may not."""
+    study = offered.read()
+    may_offer = study.privacy is not None and study.stop is None and offered.method().takes_offers
+    return study.privacy.epsilon if may_offer and study.privacy is not None else None
