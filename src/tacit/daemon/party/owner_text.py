@@ -48,9 +48,9 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
         "Is seen": told["Revealed"],
         "Trusts": told["Trust"],
         **({"Beware": f"{counts_on}."} if (counts_on := getattr(method, "counts_on", "")) else {}),
+        "Approved": "; ".join(approval_lines(offered, policy)) or "by nobody who signed it",
         "Colluders": _colluders(study.federation.colluders),
         "Quorum": _quorum(offered, folder.identity.name, is_private=method.guarantee.is_private),
-        "Approved": "; ".join(approval_lines(offered, policy)) or "by nobody who signed it",
         "Policy": why_not(offered, policy) or "your policy allows it",
         "Digest": offered.digest,
     }
