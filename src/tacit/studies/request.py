@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from itertools import filterfalse
 
 from tacit.errors import SettingError, StudyError
 from tacit.federation.nats.subject import check_name
 from tacit.privacy.guarantee import RELATIONS, UNITS, Relation, Unit, check_delta, check_epsilon
+from tacit.visible import unseen
 
 PRIVACY_KEYS = ("epsilon", "delta", "unit", "relation", "person")
 
@@ -110,7 +112,7 @@ class FederationRequest:
         doubles = sorted({name for name in parties if parties.count(name) > 1})
         if doubles:
             raise StudyError(f"federation.parties has {', '.join(map(repr, doubles))} more than once; name each once")
-        for name in parties:
+        for name in filterfalse(unseen, parties):  # what nobody sees in a name, the study itself refuses
             try:
                 check_name(name, "federation.parties:")
             except SettingError as error:
