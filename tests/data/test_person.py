@@ -79,9 +79,8 @@ def test_a_person_all_of_whose_records_are_incomplete_counts_and_adds_nothing() 
 def test_a_record_of_nobody_is_refused_and_named_by_its_place(missing: object, tmp_path: Path) -> None:
     frame = FRAME.assign(patient=["a", "b", "a", missing, "b", missing])
     frame.to_csv(tmp_path / "t.csv", index=False)
-    for skip in ("error", "skip"):
-        with pytest.raises(DataError, match=r"column 'patient': 2 records name no person, the first is record 4 "):
-            Table.from_file(tmp_path / "t.csv", SCHEMA, unfit=skip, person="patient")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"column 'patient': 2 records name no person, the first is record 4 "):
+        Table.from_file(tmp_path / "t.csv", SCHEMA, person="patient")
     with pytest.raises(DataError, match="2 records name no person, the first is record 4 "):
         Table.from_frame(frame, SCHEMA, person="patient")
 
@@ -107,3 +106,17 @@ def test_tables_put_together_keep_their_persons_apart() -> None:
     assert Table.concatenate([one, Table.from_frame(FRAME, SCHEMA, ignore=["patient"])]).n_persons is None
     alone = one.each_a_person()
     assert (alone.n_persons, weights_of(alone)) == (6, [1.0] * 5)
+
+
+def test_at_a_daemon_a_record_without_a_name_keeps_its_place_and_adds_nothing(tmp_path) -> None:
+    path = tmp_path / "visits.csv"
+    rows = ["age,patient,t", "30,a,no", "40,a,yes", "50,,no", "60,b,yes"]
+    path.write_text("\n".join(rows) + "\n")
+    schema = Schema((Numeric("age", 0, 100),), Target("t", ("no", "yes")))
+    with pytest.raises(DataError, match="1 records name no person"):
+        Table.from_file(path, schema, person="patient")
+    table = Table.from_file(path, schema, person="patient", unfit="skip")
+    assert (table.n_records, table.n_complete, table.n_persons) == (4, 3, 3)
+    blocks = list(table.weighted_blocks("person"))
+    assert np.concatenate([block.weights for block in blocks]).tolist() == [0.5, 0.5, 1.0]
+    assert table.class_counts.tolist() == [1, 2]

@@ -59,6 +59,8 @@ class CodedRecords:
         names = [item.name for item in self._items] + ([] if person is None else [person])
         check_columns(names, (*schema.ignore, *ignore), source.column_names, source.name)
         self._kept = kept_condition(self._items, self._coded, unfit)
+        if person is not None and unfit == "skip":
+            self._kept += " AND p IS NOT NULL"
         self._stamp = _stamp_of(source.path)
         with no_records_in_errors(source.name):
             self._code()
@@ -127,11 +129,15 @@ class CodedRecords:
         )
 
     def _weigh(self) -> int:
-        """Give each complete record its weight, and forget the names; how many persons there are."""
+        """Give each complete record its weight, and forget the names; how many persons there are.
+
+        Records without a name are an error, or each is a person of its own that adds nothing: what a record is like
+        must not decide about an answer.
+        """
         unnamed, first = self._one(
             "SELECT count(*), coalesce(min(rowid), 0) + 1 FROM memory.main.coded WHERE p IS NULL"
         )
-        if unnamed:
+        if unnamed and self._unfit == "error":
             raise unnamed_persons(f"{self._source.name}, column {self._person!r}", unnamed, first)
         n_persons = self._one("SELECT count(DISTINCT p) FROM memory.main.coded")[0]
         coded = ", ".join(self._coded)
@@ -143,7 +149,8 @@ class CodedRecords:
         )
         self._connection.execute("DROP TABLE memory.main.coded")
         self._connection.execute("ALTER TABLE memory.main.weighed RENAME TO coded")
-        return n_persons
+        self._kept = "TRUE"  # no others are left
+        return n_persons + unnamed
 
     def _distinct(self, item: Feature | Target) -> int:
         """How many different texts could not be read in a column."""

@@ -203,7 +203,7 @@ class Table:
         """A table of a CSV, TSV (also .gz) or Parquet file with a line of column names.
 
         With unfit="skip" a record that does not fit the schema is dropped; otherwise it is a DataError. `person` names
-        a column that says whose a record is; a record without that is always a DataError.
+        a column that says whose a record is; a record without that does not fit.
 
         These texts are missing values: nothing at all, NA, NaN, NULL and ?, in any case. A Parquet file is read anew in
         every pass; a text file is copied once into a private store that is removed with the table. What does not fit
