@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tacit.data.schema import Schema
-from tacit.data.unit import Unit
 from tacit.federation.agreement import Ask, Terms
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.step import Step
 from tacit.methods.cohort import Cohort
 from tacit.privacy.event import Pure
+from tacit.unit import Unit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ ROOT = Path(tacit.__file__).parent
 # From the top to the bottom: a module may import from its own layer and from those below.
 LAYERS = (
     "cli", "web", "daemon", "reproduce", "studies", "methods", "report", "federation", "secure", "privacy", "models",
-    "datasets", "data", "record", "storage", "wire", "rand", "bisection", "visible", "errors",
+    "datasets", "data", "record", "storage", "wire", "rand", "bisection", "visible", "unit", "errors",
 )  # fmt: skip
 
 # Which rooms of methods/ a room may use, besides itself and the files beside the rooms.

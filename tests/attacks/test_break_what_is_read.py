@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from tacit.cli import console
-from tacit.cli.network import run as run_command
-from tacit.cli.network.run import Progress
+from tacit.cli.network import run_progress
+from tacit.cli.network.run_progress import Progress
 from tacit.errors import SettingError
 from tacit.federation.member.identity import Identity, Member
 
@@ -19,7 +19,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """A terminal in place of standard error, with the settings of the real one."""
     stream = io.StringIO()
     likewise = {"markup": console.err._markup, "emoji": console.err._emoji, "highlight": False}
-    monkeypatch.setattr(run_command, "err", Console(file=stream, force_terminal=True, width=100, **likewise))
+    monkeypatch.setattr(run_progress, "err", Console(file=stream, force_terminal=True, width=100, **likewise))
     return stream
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.federation.agreement import Agreement, Ask, Terms
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
@@ -23,6 +22,7 @@ from tacit.privacy.event import Event, NotPrivate, Pure
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.rand import Rng
 from tacit.secure.bound import NormBound
+from tacit.unit import Unit
 
 SCHEMA = Schema.of_arrays(2, ["0", "1"])
 

@@ -27,7 +27,6 @@ import numpy as np
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.federation.agreement import Agreement, Ask, Terms
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.guard import Guard
@@ -40,6 +39,7 @@ from tacit.privacy.event import Pure
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.rand import Rng
+from tacit.unit import Unit
 
 Way = Literal["parent", "inside", "charged"]
 WAYS: tuple[Way, ...] = ("parent", "inside", "charged")

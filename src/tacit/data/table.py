@@ -24,8 +24,8 @@ from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
 from tacit.data.source import connect, open_file, open_query
-from tacit.data.unit import Unit
 from tacit.errors import DataError
+from tacit.unit import Unit
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import numpy as np
 from tacit import wire
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.errors import NotAgreed, PolicyRefusal
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.look import PlannedLooks
@@ -26,6 +25,7 @@ from tacit.federation.message import Question
 from tacit.federation.step import Step
 from tacit.privacy.event import Event
 from tacit.privacy.ledger import Reservation, Stage
+from tacit.unit import Unit
 
 _MOST_TERMS = 8  # of runs under way at once; what falls out is derived again
 

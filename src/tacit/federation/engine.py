@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tacit.data.schema import Schema
-from tacit.data.unit import Unit
 from tacit.errors import Refused, SettingError
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
 from tacit.federation.message import Answer
+from tacit.unit import Unit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from tacit.data.matrix import names_of
 from tacit.data.person import person_codes
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Agreement, Planned, Terms
 from tacit.federation.channel import Channel, Opened
@@ -28,6 +27,7 @@ from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center.center import Center
 from tacit.secure.center.embedded import EmbeddedCenter
+from tacit.unit import Unit
 
 
 class Federation:

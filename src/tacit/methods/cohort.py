@@ -45,7 +45,6 @@ from functools import cached_property
 from tacit.data.block import WeightedBlock
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.group import SumGroup
 from tacit.methods.setting import check_choice, check_colluders
@@ -55,6 +54,7 @@ from tacit.privacy.event import Event, Gaussian, NotPrivate, Under
 from tacit.privacy.guarantee import RELATIONS, Relation, check_delta, check_epsilon
 from tacit.privacy.noise.grid import NoiseGrid, VectorSum, calibrated_event, calibrated_grid, exact_grid
 from tacit.secure.bound import Bound, NormBound
+from tacit.unit import Unit
 
 LARGEST_DELTA = 1e-6
 """The public rule for delta: this, or 1 / n^2 if that is less."""

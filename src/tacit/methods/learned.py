@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.unit import Unit
 from tacit.models.inference import Inference
+from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 

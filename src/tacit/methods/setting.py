@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tacit.data.unit import UNITS
 from tacit.errors import SettingError
+from tacit.unit import UNITS
 
 
 def check_l2(l2: float | None, *, zero: bool) -> None:

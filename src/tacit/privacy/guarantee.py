@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from tacit.data.unit import UNITS, Unit
 from tacit.errors import SettingError
+from tacit.unit import UNITS, Unit
 
 __all__ = ["RELATIONS", "UNITS", "Guarantee", "Relation", "Unit", "check_delta", "check_epsilon"]
 

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.unit import Unit
 from tacit.errors import RunError, SettingError
 from tacit.federation.channel import Opened
 from tacit.federation.federation import Federation
@@ -29,6 +28,7 @@ from tacit.federation.policy import Policy
 from tacit.methods.method import Method
 from tacit.methods.neighbour import Neighbours
 from tacit.privacy.audit import AuditFinding, audit_outcomes
+from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 Outcome = list[float]

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import wire
-from tacit.data.rows import auxiliary_rows
 from tacit.data.schema import Schema
 from tacit.errors import StudyError
 
@@ -110,6 +109,8 @@ def file_digest(path: str, key: str) -> str:
 
 def _digests(method: str | None, schema: Schema, key: str, path: str) -> dict[str, str]:
     """The content of one file, as it is and as parties are asked about it."""
+    from tacit.data.rows import auxiliary_rows  # with pandas, which joining does without
+
     found = {key: file_digest(path, key)}
     if key == "public" and method in _SHOWS_ROWS:
         found[ROWS] = wire.digest(auxiliary_rows(path, schema))

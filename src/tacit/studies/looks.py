@@ -29,7 +29,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tacit.data.schema import Schema
-from tacit.data.unit import Unit
 from tacit.errors import StudyError
 from tacit.federation.agreement import Terms
 from tacit.federation.group import SizesTold, SumGroup
@@ -39,6 +38,7 @@ from tacit.report.facts import RunFacts
 from tacit.studies.run import method_of
 from tacit.studies.stop import Goal, StopRequest
 from tacit.studies.study import Study
+from tacit.unit import Unit
 
 CONFIDENCE = 0.95
 """Of an interval at the look at which a study stops, whichever that is."""

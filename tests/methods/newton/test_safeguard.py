@@ -44,31 +44,48 @@ def safeguard(*models, noise_std: float = 1e-3) -> Safeguard:
     return made
 
 
+def found(model, evidence: float = 1e4):
+    return SimpleNamespace(model=model, evidence=evidence)
+
+
 def test_steps_that_help_are_gone_to_their_end() -> None:
     assert loss(0.5 * TRUTH) > loss(0.8 * TRUTH)
     candidate = 0.9 * TRUTH
-    assert safeguard(0.5 * TRUTH, 0.8 * TRUTH).step(candidate) is candidate
+    assert safeguard(0.5 * TRUTH, 0.8 * TRUTH).step(found(candidate)) is candidate
 
 
 def test_a_step_too_far_is_taken_back() -> None:
     made = safeguard(0.8 * TRUTH, 8 * TRUTH)
     assert made.best is not None
     np.testing.assert_array_equal(made.best.model, 0.8 * TRUTH)
-    np.testing.assert_allclose(made.step(1.2 * TRUTH), 0.8 * TRUTH + 0.25 * 0.4 * TRUTH)
+    next_one = made.step(found(8 * TRUTH))
+    assert loss(next_one) < loss(8 * TRUTH)
+    share = (next_one - 0.8 * TRUTH) / (7.2 * TRUTH)
+    assert share == pytest.approx(np.full((1, 3), share[0, 0]))  # on the way between the two
+    assert 0.1 <= share[0, 0] < 0.5
 
 
 def test_every_way_leads_downhill_from_the_best_model() -> None:
-    made = safeguard(0.8 * TRUTH, 8 * TRUTH)
-    assert loss(made.step(-4 * TRUTH)) < loss(0.8 * TRUTH)  # towards the wrong side: the safe step instead
+    made = safeguard(0.8 * TRUTH, 8 * TRUTH, 0.85 * TRUTH)
+    assert loss(made.step(found(-4 * TRUTH))) < loss(0.85 * TRUTH)  # towards the wrong side: the safe step instead
 
 
 @pytest.mark.parametrize("noise_std", [1e4])
 def test_what_noise_hides_contradicts_nothing(noise_std) -> None:
     candidate = 1.2 * TRUTH
-    assert safeguard(0.8 * TRUTH, 8 * TRUTH, noise_std=noise_std).step(candidate) is candidate
+    assert safeguard(0.8 * TRUTH, 8 * TRUTH, noise_std=noise_std).step(found(candidate)) is candidate
 
 
 def test_success_goes_further_again() -> None:
-    made = safeguard(0.8 * TRUTH, 8 * TRUTH, 0.9 * TRUTH)
-    assert made.share == pytest.approx(0.5)
-    np.testing.assert_allclose(made.step(1.1 * TRUTH), TRUTH)
+    made = safeguard(0.8 * TRUTH, 8 * TRUTH)
+    made.step(found(8 * TRUTH))
+    before = made.share
+    made.equation.observations.append(observation(0.9 * TRUTH, 1e-3))
+    made.take()
+    assert made.share == pytest.approx(2 * before)
+    np.testing.assert_allclose(made.step(found(1.1 * TRUTH)), 0.9 * TRUTH + made.share * 0.2 * TRUTH)
+
+
+def test_where_little_speaks_for_a_model_nothing_changes() -> None:
+    candidate = 1.2 * TRUTH
+    assert safeguard(0.8 * TRUTH, 8 * TRUTH).step(found(candidate, evidence=10.0)) is candidate

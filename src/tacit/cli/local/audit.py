@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.console import err, folder, number, out
-from tacit.data.unit import Unit
 from tacit.errors import RunError, SettingError
+from tacit.unit import Unit
 
 if TYPE_CHECKING:
     from tacit.methods import Method

@@ -7,10 +7,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tacit.data.feature import Unfit
-from tacit.data.inspection import Inspection, inspect_file, inspect_query
 from tacit.data.schema import Schema
 from tacit.data.source import POSTGRES, holds_password
 from tacit.data.table import Table
@@ -21,6 +20,9 @@ from tacit.privacy.ledger import Budget
 from tacit.storage import OWNER_ONLY, write_whole
 from tacit.studies.strict import Section
 from tacit.studies.toml import toml_text
+
+if TYPE_CHECKING:
+    from tacit.data.inspection import Inspection
 
 FILE = "party.toml"
 LEDGER = "ledger.db"
@@ -90,6 +92,8 @@ class DataSource:
 
     def inspect(self, schema: Schema, *, person: str | None = None) -> Inspection:
         """Which records do not fit a study's schema, and where; for the owner's eyes alone."""
+        from tacit.data.inspection import inspect_file, inspect_query  # with pandas, which joining does without
+
         if self.file is not None:
             return inspect_file(self.file, schema, person=person, spill=self.spill)
         assert self.query is not None

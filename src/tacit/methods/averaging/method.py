@@ -39,7 +39,6 @@ import numpy as np
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
 from tacit.methods.averaging.statistic import Plan, local_model
@@ -50,6 +49,7 @@ from tacit.methods.setting import check_choice, check_l2, check_unit
 from tacit.models.parameter import coefficients
 from tacit.privacy.accounting import noise_multiplier_for
 from tacit.privacy.event import Event
+from tacit.unit import Unit
 
 Weights = Literal["size", "equal"]
 

@@ -46,7 +46,6 @@ import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
@@ -62,6 +61,7 @@ from tacit.models.parameter import coefficients, parameter
 from tacit.privacy.accounting import epsilon_of, least_noise
 from tacit.privacy.event import Event, Gaussian, PoissonSampled, Repeated
 from tacit.report.facts import RunFacts
+from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 

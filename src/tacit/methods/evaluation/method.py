@@ -34,7 +34,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tacit.data.schema import Schema
-from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask, Terms
 from tacit.federation.federation import Federation
@@ -46,6 +45,7 @@ from tacit.methods.public_model import linear_model
 from tacit.privacy.accounting import guarantee_of
 from tacit.privacy.event import Event
 from tacit.privacy.guarantee import Guarantee
+from tacit.unit import Unit
 
 _LEAST_EPSILON = 1e-6  # counts with more noise would say nothing of any federation
 

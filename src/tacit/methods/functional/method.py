@@ -36,7 +36,6 @@ import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel, Opened
@@ -48,6 +47,7 @@ from tacit.methods.neighbour import Neighbours
 from tacit.methods.setting import check_l2, check_unit, check_whole
 from tacit.models.parameter import coefficients
 from tacit.privacy.event import Event
+from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 

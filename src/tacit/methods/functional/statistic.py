@@ -43,7 +43,6 @@ import numpy.typing as npt
 
 from tacit.data.block import BLOCK_ROWS
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.federation.reply import Noised, Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import step
@@ -51,6 +50,7 @@ from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.privacy.noise.grid import DITHER_SHARE, NoiseGrid, VectorSum
 from tacit.rand import Rng
+from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 

@@ -51,7 +51,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.schema import Schema
-from tacit.data.unit import Unit
 from tacit.errors import SettingError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
@@ -86,6 +85,7 @@ from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Event, Gaussian
 from tacit.privacy.guarantee import Relation
 from tacit.report.facts import RunFacts
+from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -327,7 +327,7 @@ class PrivateNewton(Method):
             equation.observe(model, response, noise_std)
             safeguard.take()
             found = equation.solve(solved.model, 5)
-            solved = dataclasses.replace(found, model=safeguard.step(found.model))
+            solved = dataclasses.replace(found, model=safeguard.step(found))
         return solved
 
     def _ask(self, channel: Channel, equation: Equation, model: Floats) -> tuple[Floats, float]:

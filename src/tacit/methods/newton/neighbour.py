@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.data.table import Table
-from tacit.data.unit import Unit
 from tacit.federation.channel import Opened
 from tacit.federation.group import SumGroup
 from tacit.methods.cohort import Cohort
@@ -29,6 +28,7 @@ from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton.shape import opened_shape
 from tacit.methods.newton.statistic import Plan, moments_sum, response_sum, squares_sum, triangle
 from tacit.privacy.noise.grid import NoiseGrid
+from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 

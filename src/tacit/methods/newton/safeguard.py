@@ -7,12 +7,13 @@ and go back too far, and the last model is not the best one. What was opened sho
    d.(g_1 + g_2) / 2, the trapezoidal rule. Its noise is known: that of t counts in full, and that of the two rounds
    is averaged.
 2. *A step back.* A model that is worse than the best so far, by more than three standard deviations of that noise, is
-   not where the next one starts. From the best one only a quarter of the way is gone that was gone before. Each step
-   that succeeds doubles the share again, up to 1.
+   not where the next one starts. On the way between the two the next one is where the slope would be 0, if it changed
+   evenly. The share of the way that is gone there limits the next step; each that succeeds doubles it, up to 1.
 3. *Downhill.* A way on which the loss rises at its very beginning, by the gradient there, is replaced by the step with
    the curvature's upper bound (Boehning and Lindsay 1988), which cannot go too far.
 
-Where noise hides such differences nothing is contradicted, and nothing changes.
+Where noise hides such differences nothing is contradicted, and nothing changes. Nor does anything where the model is
+not far likelier than its start: steps with no regard to noise would only make it worse there.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.methods.newton.solver import Equation, Observation, steepest
+from tacit.methods.newton.solver import Equation, Observation, Solved, steepest
 
 Floats = npt.NDArray[np.float64]
 
 _SURE = 3.0  # standard deviations
-_LEAST_SHARE = 1 / 64
+_CLEAR = 100.0  # twice the log of how much likelier a model is than its start
+_LEAST_SHARE = 0.1
 
 
 @dataclass(kw_only=True)
@@ -37,25 +39,34 @@ class Safeguard:
 
     equation: Equation
     best: Observation | None = None
+    failed: Observation | None = None  # the last round, if it was worse
     share: float = 1.0
     is_needed: bool = False  # some step was contradicted
+    evidence: float = 0.0  # the most that spoke for a model so far
 
     def take(self) -> None:
         """Look at the last round."""
         last = self.equation.observations[-1]
         if self.best is not None and self._is_worse(self.best, last):
-            self.share, self.is_needed = max(self.share / 4, _LEAST_SHARE), True
+            self.failed, self.is_needed = last, True
             return
-        self.best, self.share = last, min(1.0, 2 * self.share)
+        self.best, self.failed, self.share = last, None, min(1.0, 2 * self.share)
 
-    def step(self, candidate: Floats) -> Floats:
-        """The candidate, or less of the way to it."""
-        if self.best is None or not self.is_needed:
+    def step(self, found: Solved) -> Floats:
+        """The model that was found, or less of the way to it."""
+        candidate, self.evidence = found.model, max(self.evidence, found.evidence or 0.0)
+        if self.best is None or not self.is_needed or self.evidence < _CLEAR:
             return candidate
-        way = candidate - self.best.model
-        if float(np.sum((self.best.response - self.equation.t) * way)) >= 0:
+        way = (candidate if self.failed is None else self.failed.model) - self.best.model
+        slope = self._slope(self.best, way)
+        if slope >= 0:
             return self._safe(self.best)
+        if self.failed is not None:
+            self.share = min(max(slope / (slope - self._slope(self.failed, way)), _LEAST_SHARE), 1 - _LEAST_SHARE)
         return self.best.model + self.share * way
+
+    def _slope(self, one: Observation, way: Floats) -> float:
+        return float(np.sum((one.response - self.equation.t) * way))
 
     def _is_worse(self, one: Observation, other: Observation) -> bool:
         way, t = other.model - one.model, self.equation.t

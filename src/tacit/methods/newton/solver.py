@@ -43,7 +43,7 @@ from tacit.bisection import bisect
 from tacit.errors import NotConverged
 from tacit.methods.newton.moments import constant_row
 from tacit.methods.newton.population import Population, Steepness
-from tacit.methods.newton.shrinkage import shrunken
+from tacit.methods.newton.shrinkage import SEEN, shrunken
 from tacit.methods.newton.statistic import Plan
 
 Floats = npt.NDArray[np.float64]
@@ -52,6 +52,7 @@ _MISFIT = 0.01  # of a normal population's responses: how far records respond ot
 _CONTRADICTED = 4.0  # times the variance that noise explains: rounds that differ by more say that it is off
 CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
 _WIDEST = 12.0  # of the scores of a normal population
+_UNSEEN = 4.0  # log odds of any row, by a model that cannot be told from its start
 MOST_EXACT_ROUNDS = 1000  # without noise
 _EXACT = 1e-11
 
@@ -167,7 +168,7 @@ class Equation:
         """The model that solves the weighted equation, from `model` on: weights and curvature depend on it a little."""
         for _ in range(iterations):
             solved = self._solve_at(model)
-            solved = replace(solved, model=self._narrowed(solved.model))
+            solved = replace(solved, model=self._within(self._narrowed(solved.model), solved.evidence))
             model = 0.5 * (model + solved.model)
         if self.l2 is None and self.has_intercept and self.plan.cohort.n_classes == 2:
             return replace(solved, model=self._levelled(solved.model))
@@ -204,6 +205,14 @@ class Equation:
         centre, _, spread = self.population.scores(model)
         width = float(np.linalg.norm(centre)) + math.sqrt(max(0.0, float(np.trace(spread))))
         return model * min(1.0, _WIDEST / max(width, 1e-300))
+
+    def _within(self, model: Floats, evidence: float | None) -> Floats:
+        """The model, nearer to its start if nothing speaks for it and some row's score could be far off (5)."""
+        if evidence is None or evidence >= SEEN:
+            return model
+        change = model - self.start
+        furthest = float(np.linalg.norm((change @ self.B)[:, :-1])) * self.plan.cohort.radius / self.rho
+        return self.start + change * min(1.0, _UNSEEN / max(furthest, 1e-300))
 
     def _solve_at(self, model: Floats) -> Solved:
         return self._solution(*self._linearised(model))
@@ -263,6 +272,8 @@ class Equation:
         values, vectors = np.linalg.eigh(steepness.K)
         rows, starts = vectors.T @ right, vectors.T @ self.start
         kept = [i for i, value in enumerate(values) if value > 1e-9 * values[-1]]  # the others change no probability
+        if not kept:  # so far out that no probability changes any more
+            return Solved(model=self.start, evidence=0.0)
         Hs = [values[i] * self.M + steepness.G for i in kept]
         models = np.zeros_like(rows)
         if self.l2 is not None:
