@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import tacit
 
 ROOT = Path(__file__).parent.parent
@@ -33,7 +35,8 @@ def test_every_dependency_has_a_reason_and_a_pin() -> None:
         assert name.lower() in pinned, f"{name} is not pinned in constraints.txt"
 
 
-def test_python_in_the_readme_runs() -> None:
+def test_python_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where it saves its report
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert blocks
     for block in blocks:

@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
     print(pooled.summary())
 
     # 4. The private fit: nobody trusts anybody.
-    private = tacit.Averaging(epsilon=8.0).fit(parties)
+    private = tacit.PrivateNewton(epsilon=8.0).fit(parties)
     print(private.guarantee_.plain_words())
     private.report.save(folder / "report.html")
 
@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
     assert private.facts_.is_private
 
 
-def score(model: tacit.Averaging | tacit.Pooled, tables: dict[str, tacit.Table]) -> float:
+def score(model: tacit.PrivateNewton | tacit.Pooled, tables: dict[str, tacit.Table]) -> float:
     """Accuracy over all hospitals."""
     n = sum(table.n_records for table in tables.values())
     return sum(model.score(table) * table.n_records for table in tables.values()) / n
