@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 
 import pytest
 
@@ -122,3 +123,16 @@ def test_the_database_has_no_password_and_no_session_key() -> None:
 def test_odd_names_are_refused(name: str) -> None:
     with pytest.raises(SettingError, match="cannot be an account's name"):
         Accounts(open_store(None)).add(name, "viewer")
+
+
+def test_those_who_know_their_password_may_log_in_as_often_as_they_like() -> None:
+    with closing(open_store(None)) as database:
+        attempts = Attempts(database)
+        for number in range(Attempts.PER_ADDRESS + 5):
+            name = f"account {number}"
+            assert attempts.seconds_to_wait(name, "192.0.2.1") == 0
+            attempts.failed(name, "192.0.2.1")  # counted before the password is looked at
+            attempts.succeeded(name, "192.0.2.1")
+        for _ in range(Attempts.PER_ADDRESS):
+            attempts.failed("somebody", "192.0.2.1")
+        assert attempts.seconds_to_wait("anybody", "192.0.2.1") > 0

@@ -118,9 +118,13 @@ class Attempts:
                 database.execute("INSERT INTO attempt VALUES (?, ?)", (key, now))
 
     def succeeded(self, name: str, address: str) -> None:
-        """Forget the failures of this name at this address."""
-        (pair, _), *_ = self._keys(name, address)
-        self._database.execute("DELETE FROM attempt WHERE key = ?", (pair,))
+        """Forget the failures of this name at this address; elsewhere, this attempt alone, which was counted before."""
+        (pair, _), *others = self._keys(name, address)
+        with self._database.transaction() as database:
+            database.execute("DELETE FROM attempt WHERE key = ?", (pair,))
+            for key, _ in others:
+                latest = "SELECT rowid FROM attempt WHERE key = ? ORDER BY time DESC LIMIT 1"
+                database.execute(f"DELETE FROM attempt WHERE rowid IN ({latest})", (key,))
 
     def _keys(self, name: str, address: str) -> list[tuple[str, int]]:
         short = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
