@@ -20,6 +20,8 @@ sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
    system of size k for each. `shrinkage` says how far each is drawn towards the start; an l2 that was asked for takes
    its place. No model is asked about whose scores would spread by more than 12 in a normal population: nothing could
    be learned from its answers.
+   Nor does any row's score differ by more than 4 from the start's, if nothing speaks for the model; what speaks for it
+   raises that in proportion. Noise that is taken for signal is then no disaster.
 6. *Intercept.* Of two classes t says how many records each has, and the intercept follows from the mean chance. How far
    the mean chance of records is from a normal population's is seen in the rounds, with noise. Beforehand it is taken to
    be about as far as the spread of scores moves that chance. So a model that spreads none has the frequencies of t and
@@ -207,12 +209,12 @@ class Equation:
         return model * min(1.0, _WIDEST / max(width, 1e-300))
 
     def _within(self, model: Floats, evidence: float | None) -> Floats:
-        """The model, nearer to its start if nothing speaks for it and some row's score could be far off (5)."""
-        if evidence is None or evidence >= SEEN:
+        """The model, nearer to its start if little speaks for it and some row's score could be far off (5)."""
+        if evidence is None:
             return model
         change = model - self.start
         furthest = float(np.linalg.norm((change @ self.B)[:, :-1])) * self.plan.cohort.radius / self.rho
-        return self.start + change * min(1.0, _UNSEEN / max(furthest, 1e-300))
+        return self.start + change * min(1.0, _UNSEEN * max(1.0, evidence / SEEN) / max(furthest, 1e-300))
 
     def _solve_at(self, model: Floats) -> Solved:
         return self._solution(*self._linearised(model))
