@@ -39,7 +39,10 @@ def test_an_owner_reads_accepts_agrees_and_leaves(browser: Browser, party: tuple
     office, site = party
     digest = office.announce()
     page = browser.page()
+    page.goto(f"{site.url}/log-in")
+    browser.pictures(page, "party-log-in")
     browser.log_in(page, site.url, "owner", PASSWORD)
+    assert "administrator" not in page.locator("header").text_content()  # there is one owner, and no other role
     page.get_by_role("link", name="trial").click()
     page.get_by_role("heading", name="What could go wrong").wait_for()
     browser.pictures(page, "party-consent")

@@ -69,6 +69,7 @@ def render(request: Request, site: Site, template: str, **values: Any) -> str:
         "site_name": site.settings.name,
         "links": site.settings.links(visit.account),
         "account": visit.account,
+        "has_roles": site.settings.has_roles,
         "sign_on": site.provider.settings.label if site.provider else "",
         "path": request.url.path,
         "token": visit.token,

@@ -45,6 +45,7 @@ class SiteSettings:
         tls: whether it is reached by https.
         max_body: the most bytes of a request's body.
         links: the navigation: for an account, or None for a visitor.
+        has_roles: whether people with several roles use it; a party's site has its owner alone.
     """
 
     name: str
@@ -52,6 +53,7 @@ class SiteSettings:
     tls: bool = False
     max_body: int = 1 << 20
     links: Callable[[Any], Sequence[MenuLink]] = field(default=lambda account: ())
+    has_roles: bool = True
 
 
 class Site:

@@ -39,7 +39,7 @@ Reader = Annotated[Account | None, Depends(check_member)]
 Researcher = Annotated[Account, Depends(needs("researcher"))]
 
 DOWNLOADS = {
-    "model.json": "The model, for `tacit.load`",
+    "model.json": "The model, for Tacit and Python",
     "model.onnx": "ONNX, for other programs",
     "coefficients.csv": "Coefficients, for a spreadsheet",
     "report.html": "The whole report",
@@ -173,7 +173,7 @@ def _figures(model: Method) -> list[tuple[str, str]]:
     facts = model.facts_
     figures = [(f"{len(facts.parties)}", "parties")]
     if facts.n_records is not None:
-        figures.append((f"{facts.n_records:,}", "records, which nobody showed"))
+        figures.append((f"{facts.n_records:,}", "records, which stayed where they are"))
     if facts.is_private and facts.guarantee is not None:
         figures.append((f"{facts.guarantee.epsilon:g}", f"epsilon, for each {facts.guarantee.unit}"))
     figures += [

@@ -49,5 +49,5 @@ def make_party_site(settings: SiteSettings, database: Database, desk: PartyDesk)
             MenuLink("/notices", f"Notices ({unread})" if unread else "Notices"),
         ]
 
-    site = Site(replace(settings, links=navigation), database)
+    site = Site(replace(settings, links=navigation, has_roles=False), database)
     return site, make_app(site, ROUTERS, party_desk=desk)

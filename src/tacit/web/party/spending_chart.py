@@ -69,7 +69,7 @@ def spending_chart(points: list[tuple[float, float]], limit: float | None, now: 
         limit=None if limit is None else y(limit),
         heights=tuple(Tick(at=y(value), label=f"{value:g}") for value in _steps(top)),
         moments=tuple(Tick(at=x(moment), label=_moment(moment, span)) for moment in _moments(start, end)),
-        words=f"Steps over time: {len(points)} of them. {spent}",
+        words=f"It has risen {len(points)} {'time' if len(points) == 1 else 'times'}. {spent}" if points else spent,
     )
 
 
