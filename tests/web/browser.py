@@ -117,6 +117,7 @@ class Browser:
         assert not page.problems, f"{page.url}: {page.problems}"
         wide, window = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         assert wide <= window, f"{page.url} is {wide} pixels wide in a window of {window}"
+        assert page.locator(".mark span").bounding_box()["width"] > 40, f"{page.url}: the site's name is squeezed away"
 
     def pictures(self, page: Any, name: str) -> None:
         """The page at both widths, light and dark, each checked."""

@@ -162,5 +162,5 @@ def test_the_editor_works_without_javascript_and_by_keyboard(
     page.goto(f"{desk.url}/studies/new")
     page.get_by_label("Name", exact=True).fill("Recovery")
     page.get_by_role("button", name="Check and forecast").press("Enter")
-    page.get_by_text("feature is missing").first.wait_for()
+    page.get_by_text("no column is named yet").first.wait_for()
     assert page.get_by_label("Name", exact=True).input_value() == "Recovery"

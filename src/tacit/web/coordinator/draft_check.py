@@ -59,7 +59,13 @@ def checked(typed: Mapping[str, str]) -> CheckedDraft:
             errors = {"text": next(iter(errors.values()))}
     else:
         text, study, errors = check_form(typed)
+        errors = {field: _in_the_form(words) for field, words in errors.items()}
     return CheckedDraft(text=text, study=study, errors=errors)
+
+
+def _in_the_form(words: str) -> str:
+    """An error in the words of the form, which has rows where a study file has tables."""
+    return "no column is named yet; name one that it learns from" if words.startswith("feature is missing") else words
 
 
 def fields_of(text: str) -> dict[str, str]:

@@ -66,6 +66,6 @@ def changes_of(request: Request, version: StudyVersion) -> dict[str, Any] | None
     names = (f"version {before.number}", f"version {version.number}")
     return {
         "before": before.number,
-        "words": [change.words for change in key_changes(old, new)],
+        "words": [change.words.removeprefix("study.") for change in key_changes(old, new)],
         "lines": line_changes(old, new, names),
     }

@@ -86,5 +86,5 @@ def _moments(start: float, end: float) -> list[float]:
 
 
 def _moment(moment: float, span: float) -> str:
-    form = "%H:%M:%S" if span < 600 else "%H:%M" if span < 86400 else "%d %b" if span < 200 * 86400 else "%b %Y"
+    form = "%H:%M:%S" if span < 600 else "%H:%M" if span <= 86400 else "%d %b" if span < 200 * 86400 else "%b %Y"
     return time.strftime(form, time.gmtime(moment))
