@@ -83,3 +83,9 @@ def test_the_other_pages_are_good_to_look_at(browser: Browser, party: tuple[Part
     ):  # fmt: skip
         page.goto(f"{site.url}{path}")
         browser.pictures(page, f"party-{name}")
+    page.goto(f"{site.url}/policy")
+    page.get_by_label("Most in all studies").fill("much")
+    page.get_by_role("button", name="Write the policy").click()
+    wrong = page.get_by_text("'much' is not a number").last
+    wrong.wait_for()
+    assert wrong.evaluate("each => getComputedStyle(each, '::first-letter').textTransform") == "none"  # as it was typed
