@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from tacit.web.coordinator.application import make_coordinator_site
 from tacit.web.site import Site, SiteSettings, own_hosts
 from tacit.web.store import open_store
 from tests.web.browser import Browser, LiveSite, chromium_browser, live
+from tests.web.way import Way, practised
 
 HOST = "127.0.0.1:8020"
 PASSWORD = "four words no saying"
@@ -181,3 +183,10 @@ def live_desk() -> Iterator[LiveDesk]:
 
     with live(make) as site:
         yield LiveDesk(made[0].site, made[0].studies, made[0].app, live=site)
+
+
+@pytest.fixture
+def way(tmp_path: Path, browser: Browser) -> Iterator[Way]:
+    """A practice federation, and people who use its sites."""
+    with practised(tmp_path / "practice", browser) as made:
+        yield made

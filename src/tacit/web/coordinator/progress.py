@@ -88,7 +88,8 @@ def progress_values(events: Sequence[RunEvent], version: StudyVersion, study: St
     """What the live part of a study's page shows."""
     told = progress_of(events, (study.federation.parties if study is not None else None) or ())
     epsilon = study.privacy.epsilon if study is not None and study.privacy is not None else None
-    return {"told": told, "line": timeline(told), "state": version.state, "epsilon": epsilon}
+    looks = () if study is None or study.stop is None else study.stop.looks
+    return {"told": told, "line": timeline(told), "state": version.state, "epsilon": epsilon, "looks": looks}
 
 
 def _tell(party: PartyCourse, event: RunEvent) -> None:
