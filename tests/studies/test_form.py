@@ -19,13 +19,26 @@ RICH = STUDY.replace('name = "averaging"', 'name = "averaging"\nl2 = 0.5').repla
 ).replace('"Who recovers?"', '"Who recovers?"\ncoding = "full"\nignore = ["id"]\nnorm_bound = 1.5')  # fmt: skip
 
 
+LOOKS = (
+    STUDY.replace('name = "averaging"', 'name = "private-newton"')
+    + """
+[stop]
+looks = [100, 200]
+shares = [0.2, 0.8]
+coefficient = "age"
+half_width = 0.02
+
+[enrolment]
+until = 2127-01-31
+"""
+)
 PERSON = STUDY.replace("epsilon = 1.0", 'epsilon = 1.0\nperson = "patient"')
 
 
 @pytest.mark.parametrize(
     "text",
-    [STUDY, RICH, STUDY.replace("[privacy]\nepsilon = 1.0", ""), PERSON],
-    ids=["plain", "rich", "exact", "person"],
+    [STUDY, RICH, STUDY.replace("[privacy]\nepsilon = 1.0", ""), PERSON, LOOKS],
+    ids=["plain", "rich", "exact", "person", "looks"],
 )
 def test_a_study_passes_through_the_form_unchanged(text: str) -> None:
     if "[privacy]" not in text:
@@ -38,13 +51,63 @@ def test_a_study_passes_through_the_form_unchanged(text: str) -> None:
 
 
 def test_keys_that_the_form_does_not_know_are_kept() -> None:
-    text = STUDY + '\n[stop]\ncoefficient = "age"\nhalf_width = 0.02\n\n[[later]]\na = 1\n\n[[later]]\na = 2\n'
+    text = STUDY + "\n[stop]\nlooks = 3\nshares = [0.5, 0.5]\n\n[[later]]\na = 1\n\n[[later]]\na = 2\n"
     fields = form_of(text)
     assert fields is not None
-    assert 'coefficient = "age"' in fields["rest"]
+    assert fields["rest"].startswith("[stop]\nlooks = 3\nshares = [0.5, 0.5]")
+    assert "looks" not in fields
     made = text_of(fields)
-    assert "half_width = 0.02" in made
+    assert "looks = 3" in made
     assert made.count("[[later]]") == 2
+
+
+def test_dates_and_times_that_the_form_has_no_field_for_are_kept() -> None:
+    more = "[later]\nday = 2027-01-31\nmoment = 2027-01-31T08:30:00+00:00\nhour = 08:30:00"
+    fields = form_of(f"{STUDY}\n{more}\n")
+    assert fields is not None
+    assert fields["rest"] == more
+    assert more in text_of(fields)
+    _, _, errors = check_form(
+        {**(form_of(LOOKS) or {}), "until": "", "rest": "[enrolment]\nuntil = 2127-01-31T08:30:00"}
+    )
+    assert [*errors] == ["until"], errors
+    assert "must be a date without a time" in errors["until"]
+
+
+def test_the_only_goal_has_fields_however_it_is_written_and_several_stay_as_they_are() -> None:
+    fields = form_of(Study.parse(LOOKS).to_toml())  # which writes [[stop.goal]]
+    assert fields is not None
+    wanted = {"looks": "100, 200", "coefficient": "age", "half_width": "0.02", "until": "2127-01-31"}
+    assert {field: fields.get(field) for field in wanted} == wanted
+    assert Study.parse(text_of(fields)) == Study.parse(LOOKS)
+    goal = '[[stop.goal]]\ncoefficient = "{}"\nhalf_width = 1.0\n\n'
+    two = STUDY.replace('"averaging"', '"private-newton"') + "[stop]\nlooks = [9]\n\n" + goal.format("age")
+    two += goal.format("treated")
+    fields = form_of(two)
+    assert fields is not None
+    assert "coefficient" not in fields
+    assert Study.parse(text_of(fields)) == Study.parse(two)
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "words"),
+    [
+        ({"looks": "5,000"}, "looks", "must rise"),
+        ({"looks": "many"}, "looks", "must be a list of whole numbers"),
+        ({"looks": ""}, "looks", "stop.looks is missing"),
+        ({"coefficient": "agee"}, "coefficient", "did you mean 'age'"),
+        ({"coefficient": ""}, "coefficient", "stop.coefficient is missing"),
+        ({"half_width": "small"}, "half_width", "must be a number"),
+        ({"half_width": ""}, "half_width", "stop.half_width is missing"),
+        ({"until": "tomorrow"}, "until", "is no date"),
+    ],
+    ids=lambda value: str(value)[:30] if isinstance(value, dict) else "",
+)
+def test_each_error_of_looks_stands_beside_its_field(change: dict[str, str], field: str, words: str) -> None:
+    fields = {**(form_of(LOOKS.replace("shares = [0.2, 0.8]", "")) or {}), **change}
+    _, _, errors = check_form(fields)
+    assert [*errors] == [field], errors
+    assert re.search(words, errors[field]), errors
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,20 @@ def test_a_form_becomes_a_draft_and_the_draft_the_form_again(desk: Desk, ada: Vi
     assert desk.studies.get(study).name == "Another"
 
 
+def test_looks_are_typed_in_fields_and_the_page_says_when_the_study_stops(desk: Desk, ada: Visitor) -> None:
+    looks = {"looks": "5000, 10000", "coefficient": "age", "half_width": "0.02", "until": "2127-01-31"}
+    edit = place(ada.post("/studies/new", {**FORM, **looks, "method": "private-newton", "quorum": "2", "do": "save"}))
+    stop = desk.studies.get(edit.split("/")[2]).read().stop
+    assert stop is not None
+    assert stop.looks == (5000, 10000)
+    assert 'value="5000, 10000"' in ada.get(edit).text
+    told = (
+        "It looks when 5,000; 10,000 records are enrolled, and stops as soon as age is known to 0.02, or after the last"
+    )
+    page = ada.get(edit.removesuffix("/edit")).text
+    assert f"{told} look. Parties may join until 2127-01-31." in page
+
+
 def test_the_same_form_sent_twice_makes_one_draft(desk: Desk, ada: Visitor) -> None:
     form = {**FORM, "do": "save", "nonce": "n1"}
     assert place(ada.post("/studies/new", form)) == place(ada.post("/studies/new", form))
@@ -61,6 +75,7 @@ def test_the_same_form_sent_twice_makes_one_draft(desk: Desk, ada: Visitor) -> N
         ({"f0-low": "-"}, "f0-low", "feature &#39;age&#39;: feature.low must be a number"),
         ({"name": "a\x1b[2Kb"}, "name", "study.name has U+001B"),
         ({"classes": "only"}, "classes", "needs two classes or more"),
+        ({"looks": "9, 5"}, "looks", "stop.looks = [9, 5] must rise from look to look"),
     ],
 )
 def test_what_is_wrong_stands_beside_its_field(ada: Visitor, change: dict[str, str], field: str, words: str) -> None:

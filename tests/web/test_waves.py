@@ -22,6 +22,9 @@ looks = [7000, 9000, 12000]
 shares = [0.05, 0.9, 0.05]
 coefficient = "age"
 half_width = 0.012  # the first look comes to 0.03 or more, the second to about 0.005
+
+[enrolment]
+until = 2127-01-31
 """
 
 

@@ -15,6 +15,7 @@ import io
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from tacit.errors import StudyError, TacitError
@@ -33,15 +34,18 @@ _KEYS = {
     "epsilon": ("privacy", "epsilon"), "delta": ("privacy", "delta"), "unit": ("privacy", "unit"),
     "relation": ("privacy", "relation"), "person": ("privacy", "person"), "quorum": ("federation", "quorum"),
     "deadline_seconds": ("federation", "deadline_seconds"), "colluders": ("federation", "colluders"),
-    "parties": ("federation", "parties"), "dropouts": ("federation", "dropouts"),
+    "parties": ("federation", "parties"), "dropouts": ("federation", "dropouts"), "looks": ("stop", "looks"),
+    "coefficient": ("stop", "coefficient"), "half_width": ("stop", "half_width"), "until": ("enrolment", "until"),
 }  # fmt: skip
-_NUMBERS = frozenset({"norm_bound", "epsilon", "delta", "quorum", "deadline_seconds", "colluders", "dropouts"})
-_LISTS = frozenset({"classes", "parties"})
-_ORDER = ("study", "target", "feature", "method", "privacy", "federation")
+_NUMBERS = frozenset(
+    {"norm_bound", "epsilon", "delta", "quorum", "deadline_seconds", "colluders", "dropouts", "half_width", "looks"}
+)
+_LISTS = frozenset({"classes", "parties", "looks"})
+_ORDER = ("study", "target", "feature", "method", "privacy", "federation", "stop", "enrolment")
 _LABELS = {"categorical": "categories", "binary": "values"}
 _FEATURE = re.compile(r"feature '([^']*)'(?:: (?:feature\.)?(\w+))?")
 _POSITION = re.compile(r"feature number (\d+)")
-_DOTTED = re.compile(r"\b(study|target|method|privacy|federation)\.(\w+)")
+_DOTTED = re.compile(r"\b(study|target|method|privacy|federation|stop|enrolment)\.(\w+)")
 SOURCE = "the study"
 
 
@@ -60,6 +64,7 @@ def form_of(text: str) -> dict[str, str] | None:
         if row is None:
             return None
         fields |= {f"f{position}-{key}": value for key, value in row.items()}
+    _unwrap_goal(file.get("stop"))
     for field, (table, key) in _KEYS.items():
         found = file.get(table)
         if isinstance(found, dict) and key in found and (shown := _shown(field, found[key])) is not None:
@@ -80,7 +85,7 @@ def text_of(fields: Mapping[str, str]) -> str:
     Raises:
         StudyError: if `settings` or `rest` is not TOML, and names the field.
     """
-    file: dict[str, Any] = {"study": {}, "target": {}, "feature": [], "method": {}, "privacy": {}, "federation": {}}
+    file: dict[str, Any] = {table: {} for table in _ORDER} | {"feature": []}
     for field, (table, key) in _KEYS.items():
         if typed := fields.get(field, "").strip():
             file[table][key] = _value(field, typed)
@@ -183,6 +188,15 @@ def _feature(row: Mapping[str, str]) -> dict[str, object]:
     return feature | (_toml("more", {"more": f"more = {row['more']}"})["more"] if row["more"] else {})
 
 
+def _unwrap_goal(stop: object) -> None:
+    """Let the only goal of a study stand in [stop] itself, where the form has fields for it."""
+    if not isinstance(stop, dict) or {"coefficient", "half_width"} & {*stop}:
+        return
+    match stop.get("goal"):
+        case [{"coefficient": _, "half_width": _, **more}] if not more:
+            stop |= stop.pop("goal")[0]
+
+
 def _shown(field: str, value: object) -> str | None:
     """A value as its field has it; None if the field cannot hold it."""
     if field in _LISTS:
@@ -191,12 +205,14 @@ def _shown(field: str, value: object) -> str | None:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="").writerow([str(item) for item in value])
         return buffer.getvalue().replace(",", ", ") if '"' not in buffer.getvalue() else buffer.getvalue()
+    if field == "until" and type(value) is date:
+        return value.isoformat()
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def _value(field: str, typed: str) -> object:
     if field in _LISTS:
-        return _listed(typed)
+        return [_number(item) for item in _listed(typed)] if field in _NUMBERS else _listed(typed)
     return _number(typed) if field in _NUMBERS else " ".join(typed.split("\n"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date, time
 
 from tacit.errors import StudyError
 
@@ -23,7 +24,7 @@ def toml_key(key: str) -> str:
 
 
 def toml_value(value: object) -> str:
-    """A text, number, truth value, list or table (inline) as TOML; numbers keep their kind."""
+    """A text, number, truth value, date, list or table (inline) as TOML; numbers keep their kind."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -33,6 +34,8 @@ def toml_value(value: object) -> str:
             return "nan" if math.isnan(value) else repr(value)
         case str():
             return toml_text(value)
+        case date() | time():
+            return value.isoformat()
         case Mapping():
             pairs = ", ".join(f"{toml_key(str(key))} = {toml_value(item)}" for key, item in value.items())
             return f"{{ {pairs} }}" if pairs else "{}"

@@ -190,7 +190,8 @@ def _fields(typed: dict[str, str]) -> list[str]:
         "method",
     )
     more = ("settings", "quorum", "deadline_seconds", "colluders", "parties", "dropouts", "rest")
-    return [*own, *more, *(f"f{k}-{key}" for k in positions(typed) for key in FEATURE_KEYS)]
+    looks = ("looks", "coefficient", "half_width", "until")
+    return [*own, *more, *looks, *(f"f{k}-{key}" for k in positions(typed) for key in FEATURE_KEYS)]
 
 
 def request_address(request: Request) -> str:

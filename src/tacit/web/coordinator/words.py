@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tacit.data.feature import Categorical, Feature, Numeric
 from tacit.studies.request import PrivacyRequest
+from tacit.studies.stop import EnrolmentRequest, StopRequest
 from tacit.studies.study import Study
 
 
@@ -22,6 +23,7 @@ class StudyWords:
         in_short: the promise in a few words.
         method: how the model is learned.
         parties: who is asked, and how many must take part.
+        looks: when it looks and when it stops; empty if it plans no looks.
     """
 
     question: str
@@ -30,6 +32,7 @@ class StudyWords:
     in_short: str
     method: str
     parties: str
+    looks: str
 
 
 def in_words(study: Study) -> StudyWords:
@@ -45,6 +48,7 @@ def in_words(study: Study) -> StudyWords:
         else f"epsilon {study.privacy.epsilon:g} per {study.privacy.unit}",
         method=study.method or "the default method for this promise",
         parties=_parties(study),
+        looks="" if study.stop is None else _looks(study.stop, study.enrolment),
     )
 
 
@@ -75,3 +79,11 @@ def _parties(study: Study) -> str:
     asked = study.federation
     who = ", ".join(asked.parties) if asked.parties else "every party of the federation"
     return f"{who}; {'all must take part' if asked.quorum is None else f'at least {asked.quorum} must take part'}"
+
+
+def _looks(stop: StopRequest, enrolment: EnrolmentRequest | None) -> str:
+    sizes = "; ".join(f"{n:,}" for n in stop.looks)
+    goals = " and ".join(f"{goal.coefficient} is known to {goal.half_width:g}" for goal in stop.goals)
+    end = f"as soon as {goals}, or after the last look" if goals else "after the last look"
+    last = "" if enrolment is None or enrolment.until is None else f" Parties may join until {enrolment.until}."
+    return f"It looks when {sizes} records are enrolled, and stops {end}.{last}"
