@@ -100,7 +100,7 @@ say "all have compared fingerprints and accepted each other"
 
 # 5. They read what they are asked and opt in: to the study with the digest that they read, with those whom they accepted.
 study() { # study METHOD PRIVACY: the heart study with another method
-    sed -e "s/^name = \"heart\"/name = \"heart-$1\"/" -e "s/^name = \"averaging\"/name = \"$1\"/" \
+    sed -e "s/^name = \"heart\"/name = \"heart-$1\"/" -e "s/^name = \"private-newton\"/name = \"$1\"/" \
         ${2:+-e '/^\[privacy\]/,/^$/d'} "$here/../heart/study.toml" >"$1.toml"
 }
 study privlogit none

@@ -30,12 +30,21 @@ def processes_in(folder: Path) -> dict[int, str]:
     return found
 
 
+# What is started in the background hears no Ctrl-C, nor does what it starts: a suite may be, and its tests press it.
+_COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tacit.cli.main import main
+main(sys.argv[1:])
+"""
+
+
 class Practice:
     """The command, under way."""
 
     def __init__(self, *words: str, **environment: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tacit.cli.main", "practice", *words],
+            [sys.executable, "-c", _COMMAND, "practice", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -67,7 +76,7 @@ def practising(*words: str, **environment: str) -> Iterator[Practice]:
         yield made
     finally:
         if made.process.poll() is None:
-            made.end(signal.SIGINT)
+            made.end(signal.SIGTERM)
         made.listener.join(60)
         for stream in (made.process.stdout, made.process.stderr):
             if stream is not None:
