@@ -177,7 +177,7 @@ class Way:
         ada.get_by_role("button", name="Start the run").click()
         ada.get_by_text("The run has begun.").wait_for()
         live = ada.get_by_label("The run")
-        live.get_by_text("rounds so far").wait_for()
+        live.get_by_text(re.compile("rounds so far|look 1 of")).first.wait_for()  # the first look may be over by now
         return live
 
     def wait_until_finished(self, place: str) -> None:
