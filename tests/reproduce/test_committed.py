@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tacit.reproduce.page import pages, read_results
-from tacit.reproduce.run import Finished, finished_from
+from tacit.reproduce.run import FinishedResult, finished_from
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
 RESULTS = read_results(FOLDER)
@@ -28,7 +28,7 @@ def test_pages_are_what_the_numbers_say() -> None:
 
 
 @pytest.mark.parametrize("finished", RESULTS.values(), ids=list(RESULTS))
-def test_a_committed_result_is_whole_and_in_full(finished: Finished) -> None:
+def test_a_committed_result_is_whole_and_in_full(finished: FinishedResult) -> None:
     reproduction = finished.reproduction
     assert not finished.quick
     cells = {cell.key: dict(cell.settings) for cell in reproduction.cells(False)}
@@ -39,7 +39,7 @@ def test_a_committed_result_is_whole_and_in_full(finished: Finished) -> None:
 
 
 @pytest.mark.parametrize(("finished", "k"), CLAIMS)
-def test_a_claim_is_judged_by_the_numbers(finished: Finished, k: int) -> None:
+def test_a_claim_is_judged_by_the_numbers(finished: FinishedResult, k: int) -> None:
     """Some one number, changed, changes the verdict."""
     claim = finished.reproduction.claims[k]
     verdict = claim.check(finished.values).verdict

@@ -10,8 +10,19 @@ import pytest
 
 from tacit.errors import DataError, SettingError
 from tacit.reproduce import page, registry
-from tacit.reproduce.result import Cell, Claim, Document, Number, Reproduction, Summary, Table, Values, judged, together
-from tacit.reproduce.run import Finished, run, seed_of
+from tacit.reproduce.result import (
+    Claim,
+    Number,
+    NumberTable,
+    Publication,
+    Reproduction,
+    ResultCell,
+    Summary,
+    Values,
+    judged,
+    together,
+)
+from tacit.reproduce.run import FinishedResult, run, seed_of
 
 
 class Counted:
@@ -31,14 +42,14 @@ class Counted:
 def small(compute: Counted, version: int = 1) -> Reproduction:
     def summarise(values: Values) -> Summary:
         rows = [[key, f"{value['square']:g}"] for key, value in values.items()]
-        return Summary([Table(["x", "ours"], rows)], {"toy-figure-1.svg": lambda: "<svg></svg>"})
+        return Summary([NumberTable(["x", "ours"], rows)], {"toy-figure-1.svg": lambda: "<svg></svg>"})
 
     return Reproduction(
         name="toy-figure-1",
         title="Squares",
         setting="Numbers.",
         numbers=(Number("the square of 2", 4.0), Number("its curve", None, "not given")),
-        cells=lambda quick: [Cell(f"x{x}", compute, {"x": x}) for x in ((1,) if quick else (1, 2, 3))],
+        cells=lambda quick: [ResultCell(f"x{x}", compute, {"x": x}) for x in ((1,) if quick else (1, 2, 3))],
         summarise=summarise,
         claims=(Claim("Squares grow.", lambda v: judged([v["x1"]["square"] < 2], f"{v['x1']['square']:g}")),),
         version=version,
@@ -78,7 +89,7 @@ def test_a_broken_file_in_the_cache_is_named(tmp_path: Path) -> None:
 
 def test_pages_are_made_from_what_a_folder_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = small(Counted())
-    monkeypatch.setattr(page, "DOCUMENTS", (Document("toy", "Toys 1999", (toy,)),))
+    monkeypatch.setattr(page, "DOCUMENTS", (Publication("toy", "Toys 1999", (toy,)),))
     monkeypatch.setattr(page, "REPRODUCTIONS", {toy.name: toy})
     assert [path.name for path in page.write_pages(tmp_path)] == ["index.md"]
     assert "0 of 1 tables and figures" in (tmp_path / "index.md").read_text()
@@ -125,4 +136,4 @@ def test_names_and_documents_agree() -> None:
     for document in registry.DOCUMENTS:
         assert {each.document for each in document.results} == {document.name}
     assert {each.kind for each in registry.REPRODUCTIONS.values()} <= {"table", "figure", "theorem"}
-    assert isinstance(Finished(registry.REPRODUCTIONS["pathak-figure-2"], False, {}).cells, dict)
+    assert isinstance(FinishedResult(registry.REPRODUCTIONS["pathak-figure-2"], False, {}).cells, dict)

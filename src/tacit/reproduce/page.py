@@ -12,15 +12,15 @@ from pathlib import Path
 
 from tacit.errors import DataError
 from tacit.reproduce.registry import DOCUMENTS, REPRODUCTIONS
-from tacit.reproduce.result import Document, Number, Reproduction, Table
-from tacit.reproduce.run import Finished, finished_from
+from tacit.reproduce.result import Number, NumberTable, Publication, Reproduction
+from tacit.reproduce.run import FinishedResult, finished_from
 from tacit.storage import write_whole
 
 INDEX = "index.md"
 _KNOWN = {"printed": "printed", "words": "read from its words", "not given": "not given"}
 
 
-def write_result(finished: Finished, folder: Path) -> None:
+def write_result(finished: FinishedResult, folder: Path) -> None:
     """Write the numbers and the pictures of one result."""
     name = finished.reproduction.name
     write_whole(folder / f"{name}.json", json.dumps(finished.as_json(), indent=1) + "\n")
@@ -28,7 +28,7 @@ def write_result(finished: Finished, folder: Path) -> None:
         write_whole(folder / file, draw())
 
 
-def read_results(folder: Path) -> dict[str, Finished]:
+def read_results(folder: Path) -> dict[str, FinishedResult]:
     """The finished results that a folder holds, by name, as far as their versions are today's.
 
     Raises:
@@ -57,7 +57,7 @@ def write_pages(folder: Path) -> list[Path]:
     return paths
 
 
-def pages(results: Mapping[str, Finished]) -> dict[str, str]:
+def pages(results: Mapping[str, FinishedResult]) -> dict[str, str]:
     """The pages by file name."""
     found = {INDEX: index_page(results)}
     for document in DOCUMENTS:
@@ -67,7 +67,7 @@ def pages(results: Mapping[str, Finished]) -> dict[str, str]:
     return found
 
 
-def index_page(results: Mapping[str, Finished]) -> str:
+def index_page(results: Mapping[str, FinishedResult]) -> str:
     """All results at a glance."""
     counted = [each for each in REPRODUCTIONS.values() if each.kind != "theorem"]
     done = sum(each.name in results for each in counted)
@@ -88,7 +88,7 @@ def index_page(results: Mapping[str, Finished]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _index_line(reproduction: Reproduction, finished: Finished | None) -> str:
+def _index_line(reproduction: Reproduction, finished: FinishedResult | None) -> str:
     if finished is None:
         return f"| `{reproduction.name}` | {reproduction.title} | not run | |"
     link = f"[`{reproduction.name}`]({reproduction.document}.md#{anchor(reproduction)})"
@@ -101,7 +101,7 @@ def anchor(reproduction: Reproduction) -> str:
     return reproduction.name.replace(".", "")
 
 
-def document_page(document: Document, results: Sequence[Finished]) -> str:
+def document_page(document: Publication, results: Sequence[FinishedResult]) -> str:
     """The results of a document, one after the other."""
     lines = [
         f"# {document.title}",
@@ -111,7 +111,7 @@ def document_page(document: Document, results: Sequence[Finished]) -> str:
     return "\n\n".join(["\n".join(lines), *(result_section(finished) for finished in results)]) + "\n"
 
 
-def result_section(finished: Finished) -> str:
+def result_section(finished: FinishedResult) -> str:
     """One result: verdict, claims, setting, numbers and pictures."""
     reproduction = finished.reproduction
     summary = reproduction.summarise(finished.values)
@@ -131,11 +131,11 @@ def result_section(finished: Finished) -> str:
     return "\n\n".join(parts)
 
 
-def claims_table(finished: Finished) -> Table:
+def claims_table(finished: FinishedResult) -> NumberTable:
     """What the document says, and what is found."""
     claims = zip(finished.reproduction.claims, finished.findings, strict=True)
     rows = [[claim.says, f"**{found.verdict}**", found.why] for claim, found in claims]
-    return Table(["the document says", "verdict", "why"], rows)
+    return NumberTable(["the document says", "verdict", "why"], rows)
 
 
 def _sources(numbers: Sequence[Number]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """One curve. `errors` are standard errors; `document` draws it dotted and black, as the document's own."""
 
     x: Sequence[float]
@@ -28,7 +28,7 @@ class Line:
 class Panel:
     """One pair of axes."""
 
-    lines: Mapping[str, Line]
+    lines: Mapping[str, PlotLine]
     x: str
     y: str
     title: str = ""
@@ -91,7 +91,7 @@ def _draw(axes: Axes, panel: Panel, *, small: bool) -> None:
     axes.legend(frameon=False, fontsize=6.5 if small else 8, loc="best")
 
 
-def _words(line: Line) -> str:
+def _words(line: PlotLine) -> str:
     points = list(zip(line.x, line.y, strict=True))
     if len(points) > 12:
         points = points[:: -(-len(points) // 12)]

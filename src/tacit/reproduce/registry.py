@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from tacit.errors import SettingError
 from tacit.reproduce import pathak
-from tacit.reproduce.result import Document, Reproduction
+from tacit.reproduce.result import Publication, Reproduction
 
-DOCUMENTS: tuple[Document, ...] = (pathak.DOCUMENT,)
+DOCUMENTS: tuple[Publication, ...] = (pathak.DOCUMENT,)
 REPRODUCTIONS: dict[str, Reproduction] = {result.name: result for each in DOCUMENTS for result in each.results}
 
 

@@ -27,7 +27,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """One computation: `compute(seed=..., **settings)` gives JSON. A key is plain enough for a file name."""
 
     key: str
@@ -52,7 +52,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Table:
+class NumberTable:
     """Numbers side by side."""
 
     columns: Sequence[str]
@@ -70,7 +70,7 @@ class Table:
 class Summary:
     """Tables, and pictures by file name; a picture is drawn when it is asked for."""
 
-    tables: Sequence[Table]
+    tables: Sequence[NumberTable]
     pictures: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
 
@@ -89,7 +89,7 @@ class Reproduction:
     data: Sequence[str] = ()
     stand_in: str = ""  # why other data than the document's, if so
     numbers: Sequence[Number] = ()
-    cells: Callable[[bool], Sequence[Cell]]
+    cells: Callable[[bool], Sequence[ResultCell]]
     summarise: Callable[[Values], Summary]
     claims: Sequence[Claim]
     version: int = 1
@@ -113,7 +113,7 @@ class Reproduction:
 
 
 @dataclass(frozen=True)
-class Document:
+class Publication:
     """A document and its results, in its own order."""
 
     name: str

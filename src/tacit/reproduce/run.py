@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import DataError
-from tacit.reproduce.result import Cell, Finding, Reproduction, Values, Verdict, together
+from tacit.reproduce.result import Finding, Reproduction, ResultCell, Values, Verdict, together
 from tacit.storage import write_whole
 
 DIGITS = 6  # that are kept of a number
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedResult:
     """A result with all of its cells, each with settings, seed, seconds and value."""
 
     reproduction: Reproduction
@@ -63,9 +63,9 @@ class Finished:
         }
 
 
-def finished_from(found: Mapping[str, Any], reproduction: Reproduction) -> Finished:
+def finished_from(found: Mapping[str, Any], reproduction: Reproduction) -> FinishedResult:
     """The inverse of `as_json`; verdicts are made anew from the numbers."""
-    return Finished(reproduction, bool(found["quick"]), found["cells"])
+    return FinishedResult(reproduction, bool(found["quick"]), found["cells"])
 
 
 def run(
@@ -74,7 +74,7 @@ def run(
     quick: bool = False,
     cache: Path,
     on_cell: Callable[[int, int, str], None] | None = None,
-) -> Finished:
+) -> FinishedResult:
     """All cells, from the cache where they are there; `on_cell` hears of each before it is computed."""
     cells = reproduction.cells(quick)
     done = {}
@@ -82,10 +82,10 @@ def run(
         if on_cell is not None:
             on_cell(k, len(cells), cell.key)
         done[cell.key] = _kept(reproduction, cell, cache)
-    return Finished(reproduction, quick, done)
+    return FinishedResult(reproduction, quick, done)
 
 
-def _kept(reproduction: Reproduction, cell: Cell, cache: Path) -> dict[str, Any]:
+def _kept(reproduction: Reproduction, cell: ResultCell, cache: Path) -> dict[str, Any]:
     about = {
         "name": reproduction.name,
         "version": reproduction.version,

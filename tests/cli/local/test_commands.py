@@ -237,15 +237,15 @@ def test_missing_data_leave_a_result_out_and_the_others_go_on(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tacit.reproduce import registry
-    from tacit.reproduce.result import Cell, Claim, Reproduction, Summary, Table, judged
+    from tacit.reproduce.result import Claim, NumberTable, Reproduction, ResultCell, Summary, judged
 
     def made(name: str, compute: Any) -> Reproduction:
         return Reproduction(
             name=name,
             title="Toy",
             setting="None.",
-            cells=lambda quick: [Cell("one", compute)],
-            summarise=lambda values: Summary([Table(["ours"], [[str(values["one"])]])]),
+            cells=lambda quick: [ResultCell("one", compute)],
+            summarise=lambda values: Summary([NumberTable(["ours"], [[str(values["one"])]])]),
             claims=(Claim("It is 7.", lambda values: judged([values["one"] == 7], str(values["one"]))),),
         )
 

@@ -13,7 +13,7 @@ from tacit.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from tacit.reproduce.result import Reproduction
-    from tacit.reproduce.run import Finished
+    from tacit.reproduce.run import FinishedResult
 
 
 def reproduce(
@@ -66,7 +66,7 @@ def reproduce(
 
 def _make(
     results: list[Reproduction], *, quick: bool, cache: Path, out_dir: Path | None
-) -> tuple[list[Finished], list[str]]:
+) -> tuple[list[FinishedResult], list[str]]:
     """Make the results; one whose data are missing is told of and left out."""
     from tacit.reproduce.page import write_result
     from tacit.reproduce.run import run
@@ -91,7 +91,7 @@ def _make(
     return finished, failed
 
 
-def _show(finished: list[Finished], out_dir: Path | None, *, as_json: bool) -> None:
+def _show(finished: list[FinishedResult], out_dir: Path | None, *, as_json: bool) -> None:
     from tacit.reproduce.page import result_section, write_pages
 
     written = write_pages(out_dir) if out_dir is not None else []

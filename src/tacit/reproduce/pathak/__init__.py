@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tacit.reproduce.pathak.figure_2 import FIGURE_2
-from tacit.reproduce.result import Document
+from tacit.reproduce.result import Publication
 
-DOCUMENT = Document(
+DOCUMENT = Publication(
     "pathak",
     "Pathak, Rane and Raj 2010, Multiparty Differential Privacy via Aggregation of Locally Trained Classifiers",
     (FIGURE_2,),

@@ -23,9 +23,18 @@ from tacit.methods.averaging.statistic import Plan
 from tacit.methods.newton.method import PrivateNewton
 from tacit.models.solver import fit
 from tacit.rand import Rng
-from tacit.reproduce.plot import Line, Panel, panels_plot
-from tacit.reproduce.result import Cell, Claim, Finding, Number, Reproduction, Summary, Values, judged
-from tacit.reproduce.result import Table as Shown
+from tacit.reproduce.plot import Panel, PlotLine, panels_plot
+from tacit.reproduce.result import (
+    Claim,
+    Finding,
+    Number,
+    NumberTable,
+    Reproduction,
+    ResultCell,
+    Summary,
+    Values,
+    judged,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,12 +59,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
 SHOWN = {"paper": "as printed (NOT PRIVATE)", "pure": "sound, pure", "gauss": "sound, Gaussian"}
 
 
-def cells(quick: bool) -> list[Cell]:
+def cells(quick: bool) -> list[ResultCell]:
     """One cell a kind of rows, lambda and split; one an epsilon for PrivateNewton."""
     draws = {"paper": 20, "sound": 5} if quick else {"paper": 200, "sound": 50}
     epsilons = list(QUICK_EPSILONS if quick else EPSILONS)
     found = [
-        Cell(
+        ResultCell(
             f"{rows}-{regularisation:g}-{split}",
             averaging_errors,
             {"rows": rows, "regularisation": regularisation, "split": split, "epsilons": epsilons, "draws": draws},
@@ -65,7 +74,7 @@ def cells(quick: bool) -> list[Cell]:
         for split in SPLITS
     ]
     newton = {"epsilons": epsilons, "runs": 2 if quick else 10}
-    return [*found, Cell("newton", newton_errors, newton)]
+    return [*found, ResultCell("newton", newton_errors, newton)]
 
 
 @cache
@@ -165,7 +174,7 @@ def summarise(values: Values) -> Summary:
             lines.append(["rule", f"PrivateNewton, delta {DELTA:g}", "five equal parties", *newton, ""])
         caption = f"Test error, rows {'as they are (norm up to 3.74)' if rows == 'raw' else 'of norm 1'}:"
         header = ["lambda", "noise", "parties", *(f"epsilon {e:g}" for e in epsilons), "no noise"]
-        shown.append(Shown(header, lines, caption))
+        shown.append(NumberTable(header, lines, caption))
     return Summary(shown, {"pathak-figure-2.svg": partial(_picture, values)})
 
 
@@ -177,7 +186,7 @@ def _picture(values: Values) -> str:
         for split in SPLITS:
             points = values[f"raw-{regularisation:g}-{split}"]["paper"]
             label = "DP all data" if split == "all" else f"DP aggregate {NAMES[split]}"
-            lines[label] = Line(epsilons, [mean for mean, _ in points], [error for _, error in points])
+            lines[label] = PlotLine(epsilons, [mean for mean, _ in points], [error for _, error in points])
         marks = {"non-private all data": values[f"raw-{regularisation:g}-all"]["exact"]}
         panels.append(
             Panel(
