@@ -295,9 +295,13 @@ class TernaryDescent(Method):
             weights = weights - rate * (1 - turn / plan.rounds) * gradient  # (3.1), with a rate that falls to 0
             if not np.all(np.abs(weights) <= LARGEST_WEIGHT):
                 raise NotConverged(f"the weights diverge in round {turn + 1}; choose a learning_rate below {rate:g}")
+            self._look_on(turn + 1, weights)
         self.weights_: Floats = weights
         self._network = network
         return Learned(coef=None, intercept=None)
+
+    def _look_on(self, n_rounds: int, weights: Floats) -> None:
+        """Told of the public weights after each round; does nothing here."""
 
     def decision_function(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
         """Log odds of the last class (two classes), or one score for each class."""
