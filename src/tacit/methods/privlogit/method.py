@@ -204,6 +204,7 @@ class PrivLogit(Method):
                 memory=self.memory if self.acceleration else 0,
                 tolerance=max(_NEAR, self.tol) if with_errors else self.tol,
                 max_rounds=self._most_rounds,
+                from_zero=not first.any() and fit.problem.n_classes == 2,
             ),
             on_round=lambda ascent: _check_ascent(ascent, fit),
         )
