@@ -230,9 +230,7 @@ def _lemma_is_right(values: Values) -> Finding:
 def _saves(values: Values) -> Finding:
     """Whether savings are linear in q at small epsilon and vanish at large."""
     index = {epsilon: k for k, epsilon in enumerate(EPSILONS)}
-    left = {
-        (q, e): values[f"q-{q:g}"]["lemma"][index[e]] / e for q in RATIOS for e in (EPSILONS[0], EPSILONS[-1])
-    }
+    left = {(q, e): values[f"q-{q:g}"]["lemma"][index[e]] / e for q in RATIOS for e in (EPSILONS[0], EPSILONS[-1])}
     linear = all(abs(left[q, EPSILONS[0]] / q - 1) < 0.06 for q in RATIOS)
     vanish = left[0.5, EPSILONS[-1]] > 0.9 and left[0.05, EPSILONS[-1]] > 0.6
     why = (
@@ -254,4 +252,3 @@ FIGURE_3_2 = Reproduction(
         Claim("When epsilon is small the savings are almost linear in q; when it is large they vanish.", _saves),
     ),
 )
-
