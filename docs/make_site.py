@@ -24,9 +24,9 @@ ROOT = DOCS.parent
 
 # The menu: who reads, and which pages. A star stands for all pages of a folder that are not named elsewhere.
 MENU = {
-    "Start": ["index.md", "federation.md"],
+    "Start": ["index.md", "tutorial.md"],
     "Data stewards": ["steward.md", "person.md", "limits.md"],
-    "Operators": ["web.md"],
+    "Operators": ["federation.md", "web.md"],
     "Statistics": ["intervals.md", "stopping.md", "forecast.md", "accuracy.md", "noise.md", "splits.md"],
     "Methods": ["methods.md", "methods/*", "audit.md"],
     "Reference": ["study-file.md", "cli.md", "api.md", "formats.md"],
