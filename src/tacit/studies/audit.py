@@ -99,6 +99,12 @@ def audit(
     be flagged on neighbours that differ in a person.
     With several pairs, each is tested at a higher confidence, so that `confidence` holds for the whole. `processes` is
     how many are used, all cores by default; 0 runs in this one.
+
+    Example:
+        >>> import tacit
+        >>> result = tacit.audit(tacit.FunctionalMechanism(epsilon=1.0, delta=0.1), runs=40, power=False, processes=1)
+        >>> result.passes  # with so few runs it says little; 2,000 are usual
+        True
     """
     if not math.isfinite(getattr(method, "epsilon", math.inf)):
         raise SettingError(f"{method.name} states no epsilon that could be audited; give a finite one")

@@ -113,6 +113,16 @@ class PrivateNewton(Method):
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
         robust: whether intervals should hold where the model is wrong, too. A tenth of the budget goes to the middle of
             the sandwich (`middle`), so that all other noise grows by a twentieth.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.PrivateNewton(epsilon=1.0).fit(parties)
+        >>> list(model.table()["term"])
+        ['(intercept)', 'age', 'days_in_hospital', 'earlier_admissions', 'emergency']
+        >>> model.guarantee_.epsilon
+        1.0
     """
 
     name = "private-newton"

@@ -87,6 +87,15 @@ class PrivLogit(Method):
         start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept); None
             starts at 0. A start that is worse than 0 is dropped.
         standard_errors: whether to ask for the curvature at the optimum, for standard errors and a last Newton step.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> agreed = {name: hospitals[name] for name in ("north", "south", "west")}
+        >>> parties = tacit.Federation.from_tables(agreed, policy=tacit.Policy(not_private=["privlogit"]))
+        >>> model = tacit.PrivLogit(secure="sums").fit(parties)
+        >>> bool(abs(model.table().set_index("term").loc["emergency", "estimate"] - 0.8) < 0.3)  # the truth is 0.8
+        True
     """
 
     name = "privlogit"

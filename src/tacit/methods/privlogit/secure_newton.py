@@ -56,6 +56,15 @@ class SecureNewton(Method):
         l2: regularisation of the sum over all records, 1/C of scikit-learn; 0 is the maximum-likelihood fit.
         max_rounds: the most points that are asked about.
         fit_intercept: whether to learn an intercept, which is not penalised.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> agreed = {name: hospitals[name] for name in ("north", "south", "west")}
+        >>> parties = tacit.Federation.from_tables(agreed, policy=tacit.Policy(not_private=["secure-newton"]))
+        >>> model = tacit.SecureNewton().fit(parties)
+        >>> bool(abs(model.table().set_index("term").loc["emergency", "estimate"] - 0.8) < 0.3)  # the truth is 0.8
+        True
     """
 
     name = "secure-newton"
