@@ -63,7 +63,9 @@ class Pooled(Method):
         check_l2(self.l2, zero=True)
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
-        return learned_from(minimise(_Parties(channel, plan), problem=plan.problem), channel.schema)
+        parties = _Parties(channel, plan)
+        counts = parties.extent().class_counts
+        return learned_from(minimise(parties, problem=plan.problem), channel.schema, counts)
 
 
 class _Parties:

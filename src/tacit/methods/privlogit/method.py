@@ -33,7 +33,7 @@ Paper     Wang, chapter 5, PrivLogit-Hessian and -Local (algorithms 6 to 8), aft
           likelihood, whose relative change of 1e-6 leaves errors of 3e-3; the ascent ends with one Newton step and
           standard errors from the true curvature there. `acceleration=None` takes the document's steps.
           protocol="local" puts the penalty's part, which algorithm 8 forgets in step 9, into the parties' gradients,
-          and re-randomises their products: from the document's, whoever knows the encrypted inverse could search for
+          and re-randomises their products. From the document's, whoever knows the encrypted inverse could search for
           the gradient
 """
 
