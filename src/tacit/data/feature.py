@@ -35,6 +35,7 @@ class Numeric:
             an indicator beside it, or a reason to drop the record.
         missing_value: what stands for a missing value instead of the middle; public, too (a usual lactate is 1.5).
         date: the column holds dates, and this is their number: "year", "month" or "days since 2020-01-01".
+        per: coefficients are told for so many units: with 10, an age's odds ratio is that of ten years.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Numeric:
     missing: MissingRule = "error"
     missing_value: float | None = None
     date: DateRule | None = None
+    per: float = 1.0
 
     kind: ClassVar[str] = "numeric"
 
@@ -65,6 +67,10 @@ class Numeric:
                 "one, but there are no bounds; give low and high, or missing='drop'"
             )
         self._check_missing_value()
+        per = _number(self.name, "per", self.per)
+        if per <= 0:
+            raise SchemaError(f"feature {self.name!r}: per={per:g} must be above 0, such as 10 for ten units at once")
+        object.__setattr__(self, "per", per)
 
     def _check_missing_value(self) -> None:
         if self.missing_value is None:

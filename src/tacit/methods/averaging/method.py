@@ -12,10 +12,10 @@ Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one 
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1
 Cost      one round; a party sends 3 x 32 bytes a coefficient; one local fit
-Paper     Pathak, Rane and Raj 2010. Sound departs from it in the noise: it is spherical (their Laplace noise needs an
-          L1 bound, and the sensitivity that they quote is an L2 one), it is sized by the sensitivity of the average
-          rather than of one model, it is the sum of shares of which any K - colluders suffice (theirs comes from one
-          party, who can subtract it), and weights may follow the sizes. `calibration="paper"` has iid Laplace noise
+Paper     Pathak, Rane and Raj 2010. Sound departs from it in the noise. It is spherical (their Laplace noise needs an
+          L1 bound, and the sensitivity that they quote is an L2 one). It is sized by the sensitivity of the average
+          rather than of one model. It is the sum of shares of which any K - colluders suffice (theirs comes from one
+          party, who can subtract it). Weights may follow the sizes. `calibration="paper"` has iid Laplace noise
           of scale 2 / (n_min epsilon lambda) with their lambda = l2 / (2 n) from the smallest party, and equal
           weights
 

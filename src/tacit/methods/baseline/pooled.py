@@ -63,7 +63,9 @@ class Pooled(Method):
         check_l2(self.l2, zero=True)
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
-        return learned_from(minimise(_Parties(channel, plan), problem=plan.problem), channel.schema)
+        parties = _Parties(channel, plan)
+        counts = parties.extent().class_counts
+        return learned_from(minimise(parties, problem=plan.problem), channel.schema, counts)
 
 
 class _Parties:
@@ -82,8 +84,8 @@ class _Parties:
         """The size of the columns' entries and of the classes."""
         return self._extent
 
-    def sums(self, theta: npt.NDArray[np.float64]) -> Sums:
-        """Value, gradient and curvature at `theta`."""
+    def sums(self, theta: npt.NDArray[np.float64], *, curvature: bool = True) -> Sums:
+        """Value, gradient and curvature at `theta`; a pass tells all three."""
         replies: Any = self._channel.ask(party_sums, PooledIterate(theta=theta)).values()
         total = self._problem.loss.zero()
         for reply in replies:

@@ -13,13 +13,14 @@ Assumes   rows of norm at most the schema's radius, enforced where a table is en
           feature of fixed value, so that R^2 = radius^2 + 1
 Cost      one round; k features with the constant: a party sends 3 x 32 bytes for each of k + k (k+1)/2 numbers (C k for
           the first k with C > 2 classes); one pass over its records; the coordinator decomposes a k x k matrix
-Paper     Du, Li and Li 2019, OFAA, after Zhang et al. 2012. Sound departs from it: the sums of all parties are released
+Paper     Du, Li and Li 2019, OFAA, after Zhang et al. 2012. Sound departs from it. The sums of all parties are released
           once, under one noise (theirs are perturbed by each party, anew in each round, so that T rounds cost T
-          epsilon), the constant of degree 0 takes no budget, noise is for rows of bounded L2 norm, and eigenvalues that
+          epsilon). The constant of degree 0 takes no budget. Noise is for rows of bounded L2 norm. Eigenvalues that
           noise has made negative are set to 0 and a ridge added, both without a look at data (theirs may have no
-          minimum). `calibration="paper"` is Algorithm 3 for a fixed number of rounds: Laplace(9 d / (2 epsilon)) on
-          degree 1 as printed, Laplace(3 d^2 / (4 epsilon)) on degree 2, which is not printed, by the same rule. Where
-          the noisy quadratic is indefinite, the document says nothing: a party then tells its stationary point
+          minimum). `calibration="paper"` is Algorithm 3 for a fixed number of rounds. It has
+          Laplace(9 d / (2 epsilon)) on degree 1 as printed, Laplace(3 d^2 / (4 epsilon)) on degree 2, which is not
+          printed, by the same rule. Where the noisy quadratic is indefinite, the document says nothing: a party then
+          tells its stationary point
 
 The quadratic, its noise and their proof are in `statistic`.
 """
