@@ -94,7 +94,19 @@ def test_what_local_commands_print_is_json_and_nothing_else(run: Run, trial: Pat
         ("data", "list"),
         ("data", "show", "heart_disease"),
         ("export", out / "model.json", "--to", "csv", "--out", trial / "c.csv"),
-        ("compare", study, *parties(trial), "--test", test, "--methods", "averaging", "--epsilons", "1", "--repeats", "2"),
+        (
+            "compare",
+            study,
+            *parties(trial),
+            "--test",
+            test,
+            "--methods",
+            "averaging",
+            "--epsilons",
+            "1",
+            "--repeats",
+            "2",
+        ),
         ("audit", "averaging", "--runs", "40"),
     ):
         done = run(*words, "--json")
