@@ -47,7 +47,7 @@ COMMANDS = {
         "Run a method many times on worst-case neighbours and bound its epsilon from below, with confidence 99.9 %.",
     ),
     "reproduce": LazyCommand(
-        "local.reproduce", "reproduce", "Make a document's table or figure again, beside our own calibration."
+        "local.reproduce", "reproduce", "Make the documents' tables and figures again, and judge their claims."
     ),
     "practice": LazyCommand(
         "network.practice",

@@ -20,6 +20,7 @@ from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock, regroup
 from tacit.data.encoding import Encoded, Floats, Ints
 from tacit.data.feature import Numeric, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
+from tacit.data.part import measured_rows
 from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
@@ -115,6 +116,11 @@ class Table:
     def counts(self) -> TableCounts:
         """What encoding changed. For a file with a norm bound, the first look takes one pass over the records."""
         return TableCounts(dict(self._facts.clipped), self._count_rows_clipped(), self._facts.dropped)
+
+    @cached_property
+    def measured(self) -> NDArray[np.bool_]:
+        """Which complete rows a model is measured on where it is not fitted to all; the first look takes one pass."""
+        return measured_rows(self.blocks())
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """All complete rows, in blocks of exactly `rows` (the last one may be shorter)."""

@@ -19,6 +19,7 @@ from tacit.datasets.census import DATA_SETS as CENSUS
 from tacit.datasets.dataset import DataSet, Frames
 from tacit.datasets.finance import DATA_SETS as FINANCE
 from tacit.datasets.health import DATA_SETS as HEALTH
+from tacit.datasets.made_up import DATA_SETS as MADE_UP
 from tacit.datasets.network import DATA_SETS as NETWORK
 from tacit.datasets.news import DATA_SETS as NEWS
 from tacit.datasets.sensor import DATA_SETS as SENSOR
@@ -29,7 +30,7 @@ from tacit.storage import write_whole
 
 __all__ = ["PublicData", "describe", "export", "load", "names"]
 
-_ALL = (*CENSUS, *FINANCE, *HEALTH, *NETWORK, *NEWS, *SENSOR, *TEXT, *WINE)
+_ALL = (*CENSUS, *FINANCE, *HEALTH, *MADE_UP, *NETWORK, *NEWS, *SENSOR, *TEXT, *WINE)
 _DATA_SETS: dict[str, DataSet] = {data_set.name: data_set for data_set in _ALL}
 
 

@@ -40,7 +40,7 @@ class LookOutcome:
     Attributes:
         look: which.
         sizes: who was in it, with how many records.
-        reached: how precise each goal's coefficient was.
+        reached: how precise each goal's coefficient, or the AUC, was.
         spent: the epsilon that each party's ledger has for the study after it, as far as it told.
         why: why the study stopped there; empty if it went on.
     """
@@ -113,10 +113,10 @@ def outcome_of(
     study: Study, look: Look, model: Method, spent: Mapping[str, float], *, is_over: bool = False
 ) -> LookOutcome:
     """What a look came to; its report says so, and counts what ledgers say."""
-    found = reached(() if study.stop is None else study.stop.goals, model.facts_)
+    found = reached(study.stop, model)
     why = stop_words(look, found, is_over=is_over)
     facts = as_ledgers_say(model.facts_, spent)
-    model.facts_ = replace(facts, notices=(*facts.notices, *look_notices(look, why)))
+    model.facts_ = replace(facts, notices=(*facts.notices, *look_notices(look, why, getattr(model, "auc_", None))))
     if facts.guarantee is not None:
         model.guarantee_ = facts.guarantee
     sizes = {party.name: party.n_records or 0 for party in facts.parties}

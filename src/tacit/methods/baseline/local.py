@@ -68,5 +68,6 @@ class Local(Method):
         party = max(sizes, key=lambda name: sizes[name]) if self.party is None else self.party
         value: dict[str, Any] = dict(channel.ask(own_model, parties=[party])[party])
         self.party_ = party
-        solution = Solution(problem=plan.problem, **value | {"theta": np.array(value["theta"])})
+        theta, curvature = np.array(value["theta"]), value.pop("curvature")
+        solution = Solution(problem=plan.problem, **value | {"theta": theta, "measure": lambda: curvature})
         return learned_from(solution, channel.schema)

@@ -84,8 +84,8 @@ class _Parties:
         """The size of the columns' entries and of the classes."""
         return self._extent
 
-    def sums(self, theta: npt.NDArray[np.float64]) -> Sums:
-        """Value, gradient and curvature at `theta`."""
+    def sums(self, theta: npt.NDArray[np.float64], *, curvature: bool = True) -> Sums:
+        """Value, gradient and curvature at `theta`; a pass tells all three."""
         replies: Any = self._channel.ask(party_sums, PooledIterate(theta=theta)).values()
         total = self._problem.loss.zero()
         for reply in replies:
