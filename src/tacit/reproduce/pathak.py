@@ -145,7 +145,7 @@ class _Fits:
     def _theta(self, name: str, plan: Plan) -> Floats:
         if (name, plan.l2_mean) not in self._thetas:
             table = self._tables[name]
-            self._thetas[name, plan.l2_mean] = fit(table.blocks, problem=plan.problem(table.n_records)).theta
+            self._thetas[name, plan.l2_mean] = fit(table.stream(), problem=plan.problem(table.n_records)).theta
         return self._thetas[name, plan.l2_mean]
 
 
