@@ -174,13 +174,15 @@ class PrivLogit(Method):
         with_errors = self._with_errors(fit.plan)
         fit.invert_bound()
         # 2. Rounds: one public point each (algorithm 6, accelerated).
+        first = self._first_point(fit)
         ascent = ascend(
             fit,
-            self._first_point(fit),
+            first,
             settings=Ascending(
                 memory=self.memory if self.acceleration else 0,
                 tolerance=max(_NEAR, self.tol) if with_errors else self.tol,
                 max_rounds=self._most_rounds,
+                from_zero=not first.any() and fit.problem.n_classes == 2,
             ),
             on_round=lambda ascent: _check_ascent(ascent, fit),
         )
