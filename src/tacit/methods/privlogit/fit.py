@@ -21,7 +21,7 @@ from tacit.methods.method import Learned
 from tacit.methods.privlogit.statistic import LARGEST_MOMENT, MOMENTS_OPENED, Point, Questions
 from tacit.methods.privlogit.unit import Plan, Units
 from tacit.methods.public_model import linear_model
-from tacit.models.inference import Inference, wald
+from tacit.models.inference import Inference, against_null, wald
 from tacit.models.parameter import coefficients
 from tacit.models.problem import Problem
 from tacit.secure.digit import from_digits
@@ -118,6 +118,7 @@ class SecureFit(ABC):
         self.problem: Problem = plan.problem
         self.shape = self.problem.loss.shape
         self.size, self.n = plan.size, plan.n_records
+        self.class_counts: npt.NDArray[np.int64] | None = None  # where what is opened anyway tells them
 
     def at(self, point: Floats) -> Point:
         """A point as parties are asked about it."""
@@ -175,10 +176,11 @@ def _inference(fit: SecureFit, phi: Floats, peak: Peak) -> Inference:
     if covariance is None:  # only its diagonal was opened
         covariance = np.full((len(peak.variances), len(peak.variances)), np.nan)
         np.fill_diagonal(covariance, peak.variances)
-    return wald(
+    found = wald(
         fit.scaling.contrast @ phi,
         covariance,
         n_parameters=(fit.problem.n_classes - 1) * fit.problem.loss.width,
         log_likelihood=fit.log_likelihood(phi),
         n_records=fit.n,
     )
+    return found if fit.class_counts is None else against_null(found, fit.problem, fit.class_counts)
