@@ -51,7 +51,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.schema import Schema
-from tacit.data.table import Table
 from tacit.errors import SettingError, WireError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
@@ -61,6 +60,7 @@ from tacit.methods.neighbour import Neighbours
 from tacit.methods.setting import check_choice, check_l2
 from tacit.methods.transfer import importance
 from tacit.methods.transfer import target as transfer_target
+from tacit.methods.transfer.neighbour import printed_pair, worst_pairs
 from tacit.methods.transfer.statistic import Plan, Reference, balanced_l2, described_rows, known_rows, release
 from tacit.methods.transfer.target import Labelled, OwnData, Rows, shapes_text
 from tacit.models.parameter import coefficients
@@ -183,25 +183,13 @@ class HypothesisTransfer(Method):
 
     @classmethod
     def worst_neighbours(cls) -> list[Neighbours]:
-        """For the model a lone record turned about; for the mean, one of nine, which most often is in its half."""
-        schema = Schema.of_arrays(1, ["0", "1"], norm_bound=1.0)
+        """Records that move a source's model, or its description, most."""
+        return worst_pairs()
 
-        def party(records: list[tuple[float, int]]) -> Table:
-            return Table.from_arrays(np.array([[x] for x, _ in records]), np.array([y for _, y in records]), schema)
-
-        quiet = party([(0.0, 1)] * 2)
-        alone = {"strategy": "average", "labelled_fraction": 1.0, "l2": 20.0, "fit_intercept": False}
-        tilted = {"strategy": "transfer", "labelled_fraction": 0.1, "l2": 20.0, "public": [[-1.0], [1.0]]}
-        rest = [(0.0, 1)] * 8
-        pairs = {
-            "an extreme label": (party([(1.0, 0)]), party([(1.0, 1)]), alone),
-            "opposed features": (party([(1.0, 1)]), party([(-1.0, 1)]), alone),
-            "an opposed row in the mean": (party([(1.0, 1), *rest]), party([(-1.0, 1), *rest]), tilted),
-        }
-        return [
-            Neighbours(label=label, first={"a": a, "b": quiet}, second={"a": b, "b": quiet}, settings=settings)
-            for label, (a, b, settings) in pairs.items()
-        ]
+    @classmethod
+    def printed_neighbours(cls) -> list[Neighbours]:
+        """A text that meets the discriminator's bound on rows and not the model's."""
+        return [printed_pair()]
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with these sources."""
