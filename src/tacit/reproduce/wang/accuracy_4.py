@@ -174,8 +174,8 @@ def _table(number: str, data: str, title: str, words_of: str) -> Reproduction:
             f"Each source has {sizes.labelled:,} labelled and {sizes.unlabelled:,} unlabelled texts; {sizes.public:,} "
             f"texts are public; the target has {sizes.target:,}, of which 5 % are labelled, and a test set "
             f"{sizes.test}. lambda_LR = {sizes.l2:g}, lambda_IW = 0.001, no intercept. {words_of} Means of "
-            f"{TABLE_DRAWS} draws of who is who, each with its own noise. SOURCE is the best source on the test set, as "
-            "in the document. Sound noise is Gaussian (delta 1e-6), for the hypotheses and for means along 20 public "
+            f"{TABLE_DRAWS} draws of who is who, each with its own noise. SOURCE is the best source on the test set, "
+            "as in the document. Sound noise is Gaussian (delta 1e-6), for the hypotheses and means along 20 public "
             "directions."
         ),
         data=(data,),
