@@ -57,5 +57,5 @@ def test_small_tables_start_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_fails_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     meeting = threading.Barrier(2)
     meeting.abort()
-    with pytest.raises(threading.BrokenBarrierError, match="^$"):
+    with pytest.raises(threading.BrokenBarrierError, match=r"^$"):
         replies(monkeypatch, Plan(meeting), n_cores=2, n_records=20_000)

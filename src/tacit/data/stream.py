@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock, regroup
 from tacit.errors import DataError
@@ -145,6 +147,10 @@ class RowStream:
         assert self.change is None
         return replace(self, change=change)
 
+    def chosen(self, mask: NDArray[np.bool_]) -> RowStream:
+        """The rows that a mask over all rows names, read by this process: a mask knows places, and no part does."""
+        return replace(self, n_rows=int(mask.sum()), parts=LocalParts((partial(_chosen, self.parts, mask),)))
+
     def _seen(self, blocks: Iterator[WeightedBlock], count: _Count) -> Iterator[Any]:
         for block in blocks:
             count.rows += len(block.y)
@@ -174,6 +180,14 @@ class _PartSum:
         count = _Count()
         value = self.part_sum(self.of._seen(regroup(stream(BLOCK_ROWS), BLOCK_ROWS), count))
         return value, count.rows
+
+
+def _chosen(parts: Parts, mask: NDArray[np.bool_], rows: int) -> Iterator[WeightedBlock]:
+    place = 0
+    for X, y, weights in parts.stream(rows):
+        kept = mask[place : place + len(y)]
+        place += len(y)
+        yield WeightedBlock(X[kept], y[kept], weights[kept])
 
 
 def add(one: Any, other: Any) -> Any:

@@ -107,24 +107,26 @@ class Plan:
         """The opened sum as numbers of records."""
         return opened.astype(np.float64) if self.laplace_scale is not None else self.grid.from_grid(opened)
 
-    def check_model(self, model: LinearModel) -> None:
-        """Refuse a model that is not of the study's columns and classes."""
-        n_scores = 1 if self.cohort.n_classes == 2 else self.cohort.n_classes
-        is_fitting = model.coef.shape == (n_scores, self.cohort.n_features) and model.intercept.shape == (n_scores,)
-        if not is_fitting or not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
-            raise PolicyRefusal("the model to measure does not fit the study's columns and classes, or is not finite")
-
 
 @step("private-evaluation/histogram", version=3, plan=Plan, values=LinearModel)
 def party_histogram(table: Table, plan: Plan, model: LinearModel, *, rng: Rng) -> Sealed:
     """Seal how many of this party's records fall into each cell, with its share of the noise."""
-    plan.check_model(model)
-    counts = table.stream().total(partial(_histogram, model=model, bins=plan.bins, n_cells=plan.n_cells))
+    check_model(plan.cohort, model)
+    counts = table.stream().total(partial(histogram, model=model, bins=plan.bins, n_cells=plan.n_cells))
     addend = plan.noised(counts, rng=rng)
     return Sealed(addend=addend, event=plan.promise.event(), n_parties=plan.total.least, bound=plan.bound)
 
 
-def _histogram(blocks: Iterable[Block], *, model: LinearModel, bins: int, n_cells: int) -> Ints:
+def check_model(cohort: Cohort, model: LinearModel) -> None:
+    """Refuse a model that is not of the study's columns and classes."""
+    n_scores = 1 if cohort.n_classes == 2 else cohort.n_classes
+    is_fitting = model.coef.shape == (n_scores, cohort.n_features) and model.intercept.shape == (n_scores,)
+    if not is_fitting or not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
+        raise PolicyRefusal("the model to measure does not fit the study's columns and classes, or is not finite")
+
+
+def histogram(blocks: Iterable[Block], *, model: LinearModel, bins: int, n_cells: int) -> Ints:
+    """How many records fall into each cell."""
     counts = np.zeros(n_cells, dtype=np.int64)
     for X, y in blocks:
         counts += np.bincount(cells(scores_of(X, model), y, bins), minlength=n_cells)

@@ -63,7 +63,7 @@ def ask_middle(channel: Channel, plan: Plan, B: Floats, model: Floats) -> Floats
 
 def middle_sum(table: Table, plan: Plan, B: Floats, model: Floats, share: float = 1.0) -> Floats:
     """C(model) of a party's records, of which a unit weighs `share`, over model.ravel()."""
-    return plan.cohort.stream(table, share).total(partial(_middle, B=B, model=model, constant=plan.cohort.constant))
+    return plan.rows(table, share).total(partial(_middle, B=B, model=model, constant=plan.cohort.constant))
 
 
 def _middle(blocks: Iterable[WeightedBlock], *, B: Floats, model: Floats, constant: float) -> Floats:

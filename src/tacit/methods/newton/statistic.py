@@ -43,6 +43,8 @@ import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from tacit.data.block import WeightedBlock
+from tacit.data.part import ONE_IN
+from tacit.data.stream import RowStream
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
@@ -82,10 +84,22 @@ class Plan:
     rounds: int
     relation: Relation
     mu_middle: float = 0.0  # of the sandwich's middle (`middle`); 0 if it is not asked for
+    mu_measuring: float = 0.0  # of the histogram of scores (`measuring`); 0 if it is not asked for
 
     def event(self, mu: float) -> Event:
         """What a release of this run with so little noise costs."""
         return release_event(mu, self.relation)
+
+    @property
+    def n_fitted(self) -> float:
+        """How much the units weigh together that the model is fitted to: about, where some are kept for measuring."""
+        kept = 1 - 1 / ONE_IN if self.mu_measuring else 1.0
+        return kept * self.cohort.n_weighted
+
+    def rows(self, table: Table, share: float = 1.0) -> RowStream:
+        """A party's rows that the model is fitted to: all, or those that it is not measured on."""
+        rows = self.cohort.stream(table, share)
+        return rows.chosen(~table.measured) if self.mu_measuring else rows
 
     @property
     def reach(self) -> float:
@@ -319,7 +333,7 @@ def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng, seat: S
 
 def squares_sum(table: Table, plan: Plan, share: float = 1.0) -> Floats:
     """A of a party's records, of which a unit weighs `share`."""
-    return plan.cohort.stream(table, share).total(partial(_squares, constant=plan.cohort.constant, width=plan.width))
+    return plan.rows(table, share).total(partial(_squares, constant=plan.cohort.constant, width=plan.width))
 
 
 def _squares(blocks: Iterable[WeightedBlock], *, constant: float, width: int) -> Floats:
@@ -333,7 +347,7 @@ def _squares(blocks: Iterable[WeightedBlock], *, constant: float, width: int) ->
 def moments_sum(table: Table, plan: Plan, B: Floats, share: float = 1.0) -> tuple[Floats, Floats, float]:
     """t, of shape (n_scores, k), M and the sum of weights of a party's records, of which a unit weighs `share`."""
     n_classes, constant = plan.cohort.n_classes, plan.cohort.constant
-    return plan.cohort.stream(table, share).total(partial(_moments, B=B, n_classes=n_classes, constant=constant))
+    return plan.rows(table, share).total(partial(_moments, B=B, n_classes=n_classes, constant=constant))
 
 
 def _moments(
@@ -353,7 +367,7 @@ def _moments(
 
 def response_sum(table: Table, plan: Plan, B: Floats, model: Floats, share: float = 1.0) -> Floats:
     """S(model) of a party's records, of which a unit weighs `share`, of shape (n_scores, k)."""
-    return plan.cohort.stream(table, share).total(partial(_responses, B=B, model=model, constant=plan.cohort.constant))
+    return plan.rows(table, share).total(partial(_responses, B=B, model=model, constant=plan.cohort.constant))
 
 
 def _responses(blocks: Iterable[WeightedBlock], *, B: Floats, model: Floats, constant: float) -> Floats:
