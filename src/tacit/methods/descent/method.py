@@ -262,6 +262,7 @@ class NoisyDescent(Method):
         start = self._start(plan, channel.schema)
         descent = Descent(plan, self.schedule(plan.cohort), start)
         theta = descent.paper(channel, self._paper_clip) if plan.promise.is_paper else descent.sound(channel)
+        self.iterates_ = np.array([start, *descent.iterates])  # opened, all of them
         notices: tuple[str, ...] = ()
         if self.start is not None:
             notices = start_notices(
