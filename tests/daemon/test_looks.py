@@ -207,3 +207,17 @@ def test_parties_refuse_looks_that_are_not_planned_and_shares_that_are_not_their
         with pytest.raises(NotAgreed, match="look 1 of study 'malicious' comes before one that this party was in"):
             ask(1, methods[0])
     assert spent(federation, "north", study) == pytest.approx(planned_looks(study)[1].epsilon, rel=2e-3)
+
+
+def test_an_auc_is_measured_between_processes_within_the_cost_of_the_look(federation: Loopback) -> None:
+    study = study_of("ranked", "[200]", "auc = 0.45", epsilon=3.0)
+    for name in ("north", "south", "west"):
+        federation.consent(name, study)
+    finished = run(federation, study)
+    (found,) = finished.outcomes[-1].reached
+    assert (found.coefficient, found.wanted) == ("AUC", 0.45)
+    assert finished.model.n_rounds_ == 4  # squares, moments, one model, and scores
+    for name in ("north", "south", "west"):
+        assert federation.n_releases(name, study) == 4
+        assert spent(federation, name, study) == pytest.approx(3.0, rel=2e-3)
+    assert "It stopped at look 1 of 1" in finished.outcomes[-1].why

@@ -20,6 +20,7 @@ from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock, regroup
 from tacit.data.encoding import Encoded, Floats, Ints
 from tacit.data.feature import Numeric, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
+from tacit.data.part import measured_rows
 from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
@@ -49,6 +50,16 @@ class Table:
 
     A table may know whose each record is: give `person`, the name of a column that is no feature, or `persons`, one
     name for each record. Then `weighted_blocks("person")` tells what a record weighs: 1/m, if its person has m.
+
+    Example:
+        >>> import pandas as pd
+        >>> import tacit
+        >>> age, relapse = tacit.Numeric("age", 20, 90), tacit.Target("relapse", ("no", "yes"))
+        >>> schema = tacit.Schema(features=(age,), target=relapse)
+        >>> table = tacit.Table.from_frame(pd.DataFrame({"age": [20, 90], "relapse": ["no", "yes"]}), schema)
+        >>> X, y = table.arrays()
+        >>> X.tolist()  # scaled by the bounds
+        [[-1.0], [1.0]]
     """
 
     def __init__(
@@ -115,6 +126,11 @@ class Table:
     def counts(self) -> TableCounts:
         """What encoding changed. For a file with a norm bound, the first look takes one pass over the records."""
         return TableCounts(dict(self._facts.clipped), self._count_rows_clipped(), self._facts.dropped)
+
+    @cached_property
+    def measured(self) -> NDArray[np.bool_]:
+        """Which complete rows a model is measured on where it is not fitted to all; the first look takes one pass."""
+        return measured_rows(self.blocks())
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """All complete rows, in blocks of exactly `rows` (the last one may be shorter)."""

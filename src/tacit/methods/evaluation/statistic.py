@@ -105,23 +105,24 @@ class Plan:
         """The opened sum as numbers of records."""
         return opened.astype(np.float64) if self.laplace_scale is not None else self.grid.from_grid(opened)
 
-    def check_model(self, model: LinearModel) -> None:
-        """Refuse a model that is not of the study's columns and classes."""
-        n_scores = 1 if self.cohort.n_classes == 2 else self.cohort.n_classes
-        is_fitting = model.coef.shape == (n_scores, self.cohort.n_features) and model.intercept.shape == (n_scores,)
-        if not is_fitting or not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
-            raise PolicyRefusal("the model to measure does not fit the study's columns and classes, or is not finite")
-
 
 @step("private-evaluation/histogram", version=3, plan=Plan, values=LinearModel)
 def party_histogram(table: Table, plan: Plan, model: LinearModel, *, rng: Rng) -> Sealed:
     """Seal how many of this party's records fall into each cell, with its share of the noise."""
-    plan.check_model(model)
+    check_model(plan.cohort, model)
     counts = np.zeros(plan.n_cells, dtype=np.int64)
     for X, y in table.blocks():
         counts += np.bincount(cells(scores_of(X, model), y, plan.bins), minlength=plan.n_cells)
     addend = plan.noised(counts, rng=rng)
     return Sealed(addend=addend, event=plan.promise.event(), n_parties=plan.total.least, bound=plan.bound)
+
+
+def check_model(cohort: Cohort, model: LinearModel) -> None:
+    """Refuse a model that is not of the study's columns and classes."""
+    n_scores = 1 if cohort.n_classes == 2 else cohort.n_classes
+    is_fitting = model.coef.shape == (n_scores, cohort.n_features) and model.intercept.shape == (n_scores,)
+    if not is_fitting or not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
+        raise PolicyRefusal("the model to measure does not fit the study's columns and classes, or is not finite")
 
 
 def scores_of(X: Floats, model: LinearModel) -> Floats:

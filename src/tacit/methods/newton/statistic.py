@@ -41,6 +41,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from tacit.data.part import ONE_IN
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
@@ -80,10 +81,17 @@ class Plan:
     rounds: int
     relation: Relation
     mu_middle: float = 0.0  # of the sandwich's middle (`middle`); 0 if it is not asked for
+    mu_measuring: float = 0.0  # of the histogram of scores (`measuring`); 0 if it is not asked for
 
     def event(self, mu: float) -> Event:
         """What a release of this run with so little noise costs."""
         return release_event(mu, self.relation)
+
+    @property
+    def n_fitted(self) -> float:
+        """How much the units weigh together that the model is fitted to: about, where some are kept for measuring."""
+        kept = 1 - 1 / ONE_IN if self.mu_measuring else 1.0
+        return kept * self.cohort.n_weighted
 
     @property
     def reach(self) -> float:
@@ -376,8 +384,13 @@ def shaped(Z: Floats, B: Floats) -> Shaped:
 
 
 def rows_of(table: Table, plan: Plan, share: float = 1.0) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
-    """Rows with their constant, labels and weights, in chunks."""
+    """Rows with their constant, labels and weights, in chunks; without those that the model is measured on."""
+    place = 0
     for X, y, weights in plan.cohort.blocks(table, share):
+        if plan.mu_measuring:
+            kept = ~table.measured[place : place + len(y)]
+            place += len(y)
+            X, y, weights = X[kept], y[kept], weights[kept]
         for start in range(0, len(X), CHUNK_ROWS):
             chunk = slice(start, start + CHUNK_ROWS)
             rows = X[chunk]
