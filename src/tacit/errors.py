@@ -31,7 +31,16 @@ from collections.abc import Mapping
 
 
 class TacitError(Exception):
-    """Every error that Tacit raises on purpose."""
+    """Every error that Tacit raises on purpose.
+
+    Example:
+        >>> import tacit
+        >>> try:
+        ...     tacit.Numeric("age", 90, 20)
+        ... except tacit.TacitError as error:
+        ...     print(error)
+        feature 'age': low=90.0 must be below high=20.0, by a finite distance
+    """
 
 
 class UserError(TacitError):

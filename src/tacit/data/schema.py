@@ -35,6 +35,13 @@ class Schema:
 
     Guarantees: `encode` depends on each record by itself and on these fields; every encoded row has a norm of at most
     `radius`; two schemas with the same `digest()` encode alike.
+
+    Example:
+        >>> import tacit
+        >>> features = (tacit.Numeric("age", 20, 90), tacit.Categorical("stage", ("I", "II", "III")))
+        >>> schema = tacit.Schema(features=features, target=tacit.Target("relapse", ("no", "yes")))
+        >>> schema.column_names
+        ('age', 'stage=II', 'stage=III')
     """
 
     features: tuple[Feature, ...]

@@ -50,6 +50,16 @@ class Table:
 
     A table may know whose each record is: give `person`, the name of a column that is no feature, or `persons`, one
     name for each record. Then `weighted_blocks("person")` tells what a record weighs: 1/m, if its person has m.
+
+    Example:
+        >>> import pandas as pd
+        >>> import tacit
+        >>> age, relapse = tacit.Numeric("age", 20, 90), tacit.Target("relapse", ("no", "yes"))
+        >>> schema = tacit.Schema(features=(age,), target=relapse)
+        >>> table = tacit.Table.from_frame(pd.DataFrame({"age": [20, 90], "relapse": ["no", "yes"]}), schema)
+        >>> X, y = table.arrays()
+        >>> X.tolist()  # scaled by the bounds
+        [[-1.0], [1.0]]
     """
 
     def __init__(

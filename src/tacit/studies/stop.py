@@ -37,7 +37,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """A coefficient, as the table names it, and the half-width of its interval that suffices, in original units."""
+    """A coefficient, as the table names it, and the half-width of its interval there that suffices."""
 
     coefficient: str
     half_width: float
@@ -215,7 +215,7 @@ def _goals(section: Section, table: Mapping[str, Any], source: str) -> tuple[Goa
     found = []
     for goal in tables:
         coefficient = goal.text("coefficient", "name the coefficient as the regression table does, such as age")
-        goal.need("half_width", "say how far its interval may reach to either side, in original units")
+        goal.need("half_width", "say how far its interval may reach to either side, as the table tells it")
         half_width = goal.number("half_width")
         assert half_width is not None  # `need` has seen it
         found.append(Goal(coefficient=coefficient, half_width=half_width))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import err, out
+from tacit.cli.console import JsonOutput, err, out
 from tacit.errors import SettingError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def add(
 
 
 @app.command("list")
-def list_accounts(folder: Folder = FOLDER) -> None:
+def list_accounts(folder: Folder = FOLDER, json_output: JsonOutput = False) -> None:
     """List the accounts with their roles.
 
     Examples:
@@ -55,14 +56,20 @@ def list_accounts(folder: Folder = FOLDER) -> None:
     """
     from rich.table import Table
 
-    table = Table()
-    for column in ("name", "role", "e-mail", "state"):
-        table.add_column(column)
+    columns, rows = ("name", "role", "e-mail", "state"), []
     with _opened(folder) as (accounts, _, _):
         for each in accounts.all():
             new = "its one-time password has expired" if each.is_expired else "has not logged in yet"
             state = "disabled" if each.disabled else new if each.must_change else ""
-            table.add_row(each.name, each.role, each.email, state)
+            rows.append((each.name, each.role, each.email, state))
+    if json_output:
+        print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows]))
+        return
+    table = Table()
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*row)
     out.print(table)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import err, out, working
+from tacit.cli.console import JsonOutput, err, out, working
 from tacit.cli.network import account
 from tacit.cli.network.account import FOLDER, Folder
 from tacit.cli.network.serving import WebHost, WebListen, serve_until_stopped
@@ -148,7 +149,7 @@ def revoke(name: Annotated[str, typer.Argument(help="A member's name.")], folder
 
 
 @app.command("members")
-def members(folder: Folder = FOLDER) -> None:
+def members(folder: Folder = FOLDER, json_output: JsonOutput = False) -> None:
     """List the members with their fingerprints, to be compared by telephone.
 
     Examples:
@@ -160,15 +161,21 @@ def members(folder: Folder = FOLDER) -> None:
     from tacit.federation.member.coordinator_folder import CoordinatorFolder
 
     coordinator = CoordinatorFolder(folder)
-    table = Table()
-    for column in ("name", "role", "fingerprint", "state"):
-        table.add_column(column, no_wrap=column == "fingerprint")
+    columns = ("name", "role", "fingerprint", "state")
     own = coordinator.identity.member
-    table.add_row(own.name, own.role, own.fingerprint, "")
+    rows = [(own.name, own.role, own.fingerprint, "")]
     for revoked in (False, True):
         for member in coordinator.roster.members(revoked=revoked):
-            table.add_row(member.name, member.role, member.fingerprint, "revoked" if revoked else "")
+            rows.append((member.name, member.role, member.fingerprint, "revoked" if revoked else ""))
     coordinator.close()
+    if json_output:
+        print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows]))
+        return
+    table = Table()
+    for column in columns:
+        table.add_column(column, no_wrap=column == "fingerprint")
+    for row in rows:
+        table.add_row(*row)
     out.print(table)
 
 

@@ -6,12 +6,13 @@ import json
 import os
 import shlex
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import err, number, out
+from tacit.cli.console import JsonOutput, err, number, out
 from tacit.cli.network import party_ledger, party_serve
 from tacit.cli.network.acceptance import accept_on_terminal, accept_parties, confirm_study
 from tacit.cli.network.party_folder import FOLDER, Folder, opened
@@ -269,7 +270,7 @@ def policy(
 
 
 @app.command("check")
-def check_data(study: Named, folder: Folder = FOLDER) -> None:
+def check_data(study: Named, folder: Folder = FOLDER, json_output: JsonOutput = False) -> None:
     """Look through your own records for what does not fit a study, and say in which line; nobody else is told.
 
     Examples:
@@ -281,21 +282,24 @@ def check_data(study: Named, folder: Folder = FOLDER) -> None:
     _, consents = opened(folder)
     asked = _found(study, consents).read()
     found = PartyFile.read(folder).data.inspect(asked.schema, person=asked.person)
-    out.print("\n".join(found.lines()), soft_wrap=True)
-    out.print(f"{found.file}: {'fits' if found.fits else 'does not fit'} {asked.name}", soft_wrap=True)
+    if json_output:
+        print(json.dumps({**asdict(found), "fits": found.fits}))
+    else:
+        out.print("\n".join(found.lines()), soft_wrap=True)
+        out.print(f"{found.file}: {'fits' if found.fits else 'does not fit'} {asked.name}", soft_wrap=True)
     if not found.fits:
         raise typer.Exit(2)
 
 
 @app.command("members")
-def members(folder: Folder = FOLDER) -> None:
+def members(folder: Folder = FOLDER, json_output: JsonOutput = False) -> None:
     """List whom this party knows, with their fingerprints, and who was revoked or has new keys.
 
     Examples:
 
       tacit party members
     """
-    from tacit.cli.network.membership import show_standing
+    from tacit.cli.network.membership import show_standing, standing
     from tacit.federation.member.folder import MemberFolder, fingerprints
     from tacit.federation.member.known_members import KnownMembers
 
@@ -303,6 +307,9 @@ def members(folder: Folder = FOLDER) -> None:
     known = KnownMembers(folder)
     pinned = [own.pinned.coordinator, *(known.successor(node) for node in own.pinned.center)]
     everybody = [*pinned, *known.parties().values()]
+    if json_output:
+        print(json.dumps(standing(folder, everybody)))
+        return
     out.print("\n".join(fingerprints(everybody)), markup=False, soft_wrap=True)
     show_standing(folder)
 

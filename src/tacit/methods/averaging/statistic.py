@@ -24,9 +24,9 @@ from tacit.models.loss import Rows
 from tacit.models.problem import Problem
 from tacit.models.sensitivity import minimiser_norm_bound, minimiser_sensitivity
 from tacit.models.solver import fit
-from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.privacy.noise.grid import NoiseGrid
 from tacit.privacy.noise.norm import laplace_norm
+from tacit.privacy.noise.spherical import spherical_laplace_shares
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]
@@ -140,9 +140,10 @@ class Plan:
         """A party's reply: its weighted model with its noise, on the grid."""
         addend = self.grid.to_grid(self.weight(n_records) * theta.ravel(), rng=rng)
         if self.promise.is_paper and n_records == self.cohort.least_records and math.isfinite(self.promise.epsilon):
-            coarse = 2.0 ** math.ceil(math.log2(self.paper_scale / self.grid.step) - 30)  # steps at a time
-            drawn = discrete_laplace(self.paper_scale / self.grid.step / coarse, addend.size, rng=rng)
-            addend = addend + int(coarse) * drawn
+            # The document has one smallest party; several of equal size add a share each, which sum up to its noise.
+            smallest = max(1, self.cohort.group.sizes.count(n_records))
+            noise = spherical_laplace_shares(self.paper_scale, 1, smallest, addend.size, rng=rng)  # one number each
+            addend = addend + np.rint(noise.ravel() / self.grid.step).astype(np.int64)
         return Sealed(
             addend=addend, event=self.promise.event(), n_parties=self.grid.total.least, bound=bound_of(self.grid)
         )

@@ -52,6 +52,7 @@ LARGEST_MOMENT = LARGEST / 2  # sums of squares are cut off here
 _LARGEST_LOSS = 7.5  # above the ln C of a model that says nothing, for fewer than 1,800 classes: never accepted
 _LARGEST_DIGITS = 2.0**200  # of a likelihood in digits: one that is lower is never accepted
 _LARGEST_WHOLE = 2.0**62
+_NEAR_CENTRE = 16.0  # units from 0: eight of 53 bits are lost in a square
 _MOST_NORM = 2**63 - 1
 
 
@@ -232,13 +233,18 @@ def _bound_asked(seat: Seat, bound: Step, units: Units | None) -> str:
 def _bound_share(table: Table, scaling: Scaling) -> Floats:
     """This party's part of h X'X + penalty, in public units, over n: of shape (k, k), whatever the classes."""
     d, k, n = table.n_columns, len(scaling.penalty), scaling.plan.n_records
+    # Squares of the rows as they are lose the digits in which a centre is larger than its unit, twice. Where these are
+    # few, no copy of the table in public units is made.
+    is_near = bool((np.abs(scaling.centre) <= _NEAR_CENTRE * scaling.unit).all())
     gram = np.zeros((k, k))
-    for X, _ in _scaled(table, scaling):
+    for X, _ in table.blocks() if is_near else _scaled(table, scaling):
         gram[:d, :d] += X.T @ X
         if k > d:
             gram[d, :d] += X.sum(axis=0)
     if k > d:
         gram[:d, d], gram[d, d] = gram[d, :d], table.n_complete
+    if is_near:
+        gram = scaling.matrix.T @ gram @ scaling.matrix
     curvature: Floats = scaling.plan.ceiling * gram + np.diag(scaling.penalty) * (table.n_records / n)
     return curvature / n
 

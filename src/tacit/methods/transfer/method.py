@@ -110,6 +110,15 @@ class HypothesisTransfer(Method):
         calibration: "sound", or "paper" for the document's noise and prior, which are NOT PRIVATE; it uses DPIW.
 
     Learned besides: `source_models_`, by party; `source_weights_`, by party, for "transfer" and "average".
+
+    Example:
+        >>> import tacit
+        >>> data = tacit.datasets.load("readmission")
+        >>> sources = tacit.Federation.from_tables({name: data.tables[name] for name in ("north", "south", "west")})
+        >>> few = data.frames["east"].head(60)  # the target's own records, with labels
+        >>> model = tacit.HypothesisTransfer(epsilon=1.0, target=few, public=data.frames["public"]).fit(sources)
+        >>> model.classes_.tolist()
+        ['no', 'yes']
     """
 
     name = "hypothesis-transfer"
