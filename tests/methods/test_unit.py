@@ -224,7 +224,8 @@ def test_sizes_are_numbers_of_persons_and_a_partys_is_told_to_nobody() -> None:
     assert model.delta_ == pytest.approx(1e-6)
     assert model.guarantee_.unit == "person"
     told = " ".join(model.report.text().split())
-    assert "all records of one person, which may be replaced by any others" in told
+    assert "everything but all records of one person can raise" in told
+    assert "These records may be replaced by any others" in told
     assert "Persons: 90" in told
     assert "of m records of one person each weighs 1/m" in told
     assert "Intervals take persons for the sample" in told
