@@ -56,7 +56,8 @@ def test_pip_install(tmp_path: Path) -> None:
     with Walk(tmp_path) as walk:
         walk.environment |= {
             "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0",
-            "PIP_TARGET": str(tmp_path / "made"), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore",
+            "PIP_TARGET": str(tmp_path / "made"), "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_ROOT_USER_ACTION": "ignore",
         }  # fmt: skip
         assert "Successfully installed tacit" in walk.run(block("pip install"))
     assert (tmp_path / "made" / "tacit" / "__init__.py").exists()
