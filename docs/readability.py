@@ -44,23 +44,7 @@ class _Prose(HTMLParser):
     """The text of a page of HTML; what is a block of its own stands apart."""
 
     APART = frozenset(
-        (
-            "p",
-            "li",
-            "td",
-            "th",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "dt",
-            "dd",
-            "div",
-            "section",
-            "figcaption",
-            "summary",
-            "caption",
-        )
+        ("p", "li", "td", "th", "h1", "h2", "h3", "h4", "dt", "dd", "div", "section", "summary", "caption", "legend")
     )
     SILENT = frozenset(("script", "style", "svg", "pre", "code", "math"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from tacit.datasets import load
 from tacit.methods import METHODS
 from tacit.report.facts import HEADINGS
 from tacit.studies.plain_words import PLAIN_WORDS
+from tests.attacks.office import Office
+from tests.daemon.conftest import STUDY
+from tests.daemon.party.test_consent_form import form_of
 
 from .conftest import ROOT, script
 
@@ -28,6 +32,37 @@ def test_pages_have_no_long_sentence(name: str) -> None:
 def test_what_an_owner_reads_of_a_method_has_no_long_sentence(name: str) -> None:
     words = PLAIN_WORDS[name]
     assert readability.long_sentences("\n\n".join([words.record, words.seen, words.risk])) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("", ""),
+        ("epsilon = 1.0", "epsilon = 11.0"),
+        ("quorum = 2", "quorum = 2\ncolluders = 0"),
+        ('name = "averaging"', 'name = "averaging"\ncalibration = "paper"'),
+        ('name = "averaging"', 'name = "curator-averaging"'),
+        ('name = "averaging"', 'name = "private-newton"'),
+    ],
+)
+def test_the_form_of_consent_has_no_long_sentence(tmp_path: Path, change: tuple[str, str]) -> None:
+    office = Office(tmp_path, {"north": 40})
+    try:
+        form = form_of(office, STUDY.replace(*change))
+    finally:
+        office.close()
+    told = [*form.warnings, *(part.text for part in form.parts)]
+    assert readability.long_sentences("\n\n".join(told)) == []
+
+
+TEMPLATES = sorted((ROOT / "src" / "tacit").rglob("*.j2"))
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=[path.parent.name + "/" + path.name for path in TEMPLATES])
+def test_no_page_of_the_sites_and_no_report_has_a_long_sentence_of_its_own(path: Path) -> None:
+    text = re.sub(r"\{#.*?#\}|\{%.*?%\}", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"\{\{.*?\}\}", "value", text, flags=re.DOTALL)
+    assert readability.long_sentences(readability.prose_of_html(text)) == []
 
 
 @pytest.mark.parametrize("method", [PrivateNewton(epsilon=1.0), PrivLogit(secure="sums")], ids=lambda m: m.name)
