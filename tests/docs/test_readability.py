@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import tacit
 from tacit import Federation, PrivateNewton, PrivLogit, Rng
 from tacit.datasets import load
 from tacit.methods import METHODS
@@ -74,6 +76,14 @@ def test_reports_have_no_long_sentence_but_in_the_method_s_own_terms(method, tmp
     technical = " ".join(" ".join(told[heading].split()) for heading in HEADINGS)
     found = readability.long_sentences(readability.prose_of_html(page))
     assert [sentence for sentence in found if sentence.rstrip(".") not in technical] == []
+
+
+@pytest.mark.parametrize("name", tacit.__all__)
+def test_what_is_said_of_a_public_name_has_no_long_sentence(name: str) -> None:
+    text = (inspect.getdoc(getattr(tacit, name)) or "").partition("Example:\n")[0]
+    text = re.sub(r"^ +([\w, ]+: )", r"\n\n\1", text, flags=re.MULTILINE)  # a setting and what it is
+    formal = name == "Guarantee"  # the definition itself, with its formula
+    assert readability.long_sentences(text)[formal:] == []
 
 
 def test_the_script_notices_and_counts_fairly() -> None:
