@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -97,11 +98,14 @@ def network() -> Iterator[tuple[str, ...]]:
         yield ("nsenter", f"--target={made.pid}", "--user", "--net", "--preserve-credentials") if isolated else ()
 
 
-def wait_until_told(walk: Walk, folder: Path, names: tuple[str, ...]) -> None:
-    """Until a party's daemon has heard of the study and of the others."""
+def wait_until_told(party: Walk, names: tuple[str, ...]) -> None:
+    """Until a party's daemon has heard of the others and of the study."""
     deadline = time.monotonic() + A_LONG_WHILE
-    while not all(name in walk.run("tacit party studies; tacit party members") for name in names):
-        assert time.monotonic() < deadline, f"{folder} is not told of {names}"
+    while not (
+        all(f'"{name}"' in (party.folder / "party" / "members.json").read_text() for name in names)
+        and "readmission" in party.run("tacit party studies")
+    ):
+        assert time.monotonic() < deadline, f"{party.folder} is not told of {names}"
         time.sleep(0.5)
 
 
@@ -117,21 +121,27 @@ def test_a_federation_of_three_nodes_and_three_parties(tmp_path: Path, network: 
         hub = machine("hub")
         hub.run("".join(f"{line}\n" for line in commands(block("tacit data"))[:2]))  # its study file
         hub.run(block("tacit coordinator init"))
-        for name in NODES:
-            node = machine(name)
+        at = {name: machine(name) for name in (*NODES, *PARTIES)}
+
+        def join_node(name: str) -> None:
             shutil.move(tmp_path / "hub" / f"{name}.invite", tmp_path / name)  # handed over in confidence
-            node.run(block("tacit center init").replace("node-a", name))
-        hub.run(block("tacit coordinator invite north"))
-        at = {name: machine(name) for name in PARTIES}
-        steps = {name: commands(block("tacit party init").replace("north", name)) for name in PARTIES}
-        for name, party in at.items():
+            at[name].run(block("tacit center init").replace("node-a", name))
+
+        def join_party(name: str) -> None:
             shutil.move(tmp_path / "hub" / f"{name}.invite", tmp_path / name)
             shutil.move(tmp_path / "hub" / f"{name}.csv", tmp_path / name)
-            party.run("\n".join(steps[name][:2]))
-        for name, party in at.items():
-            wait_until_told(party, tmp_path / name, ("readmission", *PARTIES, *NODES))
-            said = party.run("\n".join(steps[name][2:]))
-            assert "What leaves you, and who sees it" in said
-            assert "in: readmission" in said
+            at[name].run("\n".join(commands(block("tacit party init").replace("north", name))[:2]))
+
+        def consent(name: str) -> str:
+            wait_until_told(at[name], (*PARTIES, *NODES))
+            return at[name].run("\n".join(commands(block("tacit party init").replace("north", name))[2:]))
+
+        with ThreadPoolExecutor(3) as people:
+            list(people.map(join_node, NODES))
+            hub.run(block("tacit coordinator invite north"))
+            list(people.map(join_party, PARTIES))
+            for said in people.map(consent, PARTIES):
+                assert "What leaves you, and who sees it" in said
+                assert "in: readmission" in said
         assert "earlier_admissions" in hub.run(block("tacit run"))
     assert (tmp_path / "hub" / "results" / "model.json").exists()
