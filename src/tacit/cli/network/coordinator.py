@@ -32,6 +32,15 @@ def init(
     url: Annotated[
         str | None, typer.Option(metavar="tls://HOST:PORT", help="How members reach it, if not where it listens.")
     ] = None,
+    servers: Annotated[
+        str | None, typer.Option(metavar="tls://A:PORT,tls://B:PORT,...", help="Servers of your own NATS cluster.")
+    ] = None,
+    server_name: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Another name by which those servers reach each other.")
+    ] = None,
+    reload: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="What brings a change of members to those servers.")
+    ] = None,
 ) -> None:
     """Make a federation: its certificate authority, the coordinator's keys and the server's configuration.
 
@@ -40,11 +49,20 @@ def init(
       tacit coordinator init
 
       tacit coordinator init --host 0.0.0.0 --url tls://tacit.example.org:4222
+
+      tacit coordinator init --servers tls://a.example.org:4222,tls://b.example.org:4222,tls://c.example.org:4222
     """
+    from tacit.errors import SettingError
     from tacit.federation.member.coordinator_folder import CoordinatorFolder
     from tacit.federation.nats.server import ServerSettings
 
-    made = CoordinatorFolder.make(folder, ServerSettings(host=host, port=port), url)
+    if servers is None and (reload is not None or server_name):
+        raise SettingError("--reload and --server-name are for servers that others run; name them with --servers")
+    if servers is None:
+        made = CoordinatorFolder.make(folder, ServerSettings(host=host, port=port), url)
+    else:
+        made = CoordinatorFolder.make_on_cluster(folder, servers.split(","), reload, server_name or ())
+        out.print(f"what the servers read is in {folder / 'cluster'}; start them with it", markup=False)
     made.close()
     out.print(f"made {folder}; its key is in {folder / 'identity.key'}: keep it, and show it to nobody", markup=False)
     out.print(f"fingerprint  {made.identity.member.fingerprint}", markup=False)

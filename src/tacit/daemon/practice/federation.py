@@ -128,7 +128,8 @@ class PracticeFederation:
         self._children.clear()
         if (self.folder / COORDINATOR).exists():  # whoever was killed has not stopped its server
             coordinator = CoordinatorFolder(self.folder / COORDINATOR)
-            MessageServer(coordinator.path, coordinator.settings).stop()
+            if coordinator.settings is not None:
+                MessageServer(coordinator.path, coordinator.settings).stop()
             coordinator.close()
 
     # --- making it ---------------------------------------------------------------------------------------------------
