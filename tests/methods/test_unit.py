@@ -23,7 +23,8 @@ from tacit.methods.functional.statistic import statistics
 from tacit.methods.method import Method
 from tacit.methods.newton.middle import middle_sum
 from tacit.methods.newton.statistic import Plan as NewtonPlan
-from tacit.methods.newton.statistic import moments_sum, response_sum, squares_sum, triangle
+from tacit.methods.newton.statistic import moments_sum, response_sum, squares_sum
+from tacit.methods.newton.triangle import triangle
 from tacit.privacy.guarantee import Relation, Unit
 
 from .conftest import make_data
