@@ -14,6 +14,7 @@ import pytest
 import tacit
 from tacit.errors import SettingError, StudyError
 from tacit.federation.federation import Federation
+from tacit.studies import study as written
 
 EVIL = "<script>alert(1)</script>"
 
@@ -41,7 +42,8 @@ def test_file_and_code_are_two_faces_of_one_thing(tmp_path: Path) -> None:
     asked = study(federation={"quorum": 2, "parties": ["north", "south", "west"]})
     assert asked.save(tmp_path / "study.toml") == tmp_path / "study.toml"
     again = tacit.Study.from_file(tmp_path / "study.toml")
-    assert again == asked
+    assert again == asked == written.Study.read(tmp_path / "study.toml")
+    assert repr(again) == "Study(name='trial', target='recovered', n_features=2, epsilon=1)"
     assert again.digest() == asked.digest()
     assert again.federation.quorum == 2
 

@@ -13,12 +13,11 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.data.feature import Numeric
 from tacit.data.schema import Schema
 from tacit.errors import StudyError
-from tacit.storage import write_whole
 from tacit.studies.content import checked_content, with_content
 from tacit.studies.reading import BOUND_ADVICE, named, read_study
 from tacit.studies.request import FederationRequest, PrivacyRequest, checked_settings
@@ -26,13 +25,6 @@ from tacit.studies.stop import EnrolmentRequest, StopRequest
 from tacit.studies.strict import nearest
 from tacit.studies.toml import toml_lines
 from tacit.visible import unseen
-
-if TYPE_CHECKING:  # a daemon reads studies and runs none
-    from tacit.data.inspection import Inspection
-    from tacit.data.table import Table
-    from tacit.federation.federation import Federation
-    from tacit.methods import Method
-    from tacit.studies.in_code import Records, StudyPlan
 
 __all__ = ["FederationRequest", "PrivacyRequest", "Study"]
 
@@ -43,24 +35,7 @@ _NAME = re.compile(r"\w[^/\\:]*")
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """One question to several parties, in code or as a file: `from_file` and `save` go from one to the other.
-
-    `privacy` and `federation` may be given as the tables of a study file are: `privacy={"epsilon": 1.0}`.
-
-        >>> import tacit
-        >>> study = tacit.Study(
-        ...     name="heart",
-        ...     purpose="Does age predict heart disease?",
-        ...     schema=tacit.Schema((tacit.Numeric("age", 20, 90, per=10),), tacit.Target("disease", ("no", "yes"))),
-        ...     privacy={"epsilon": 1.0},
-        ... )
-        >>> study.plan().guarantee.epsilon
-        1.0
-        >>> tacit.Study.parse(study.to_toml()) == study
-        True
-
-    Then `study.check("north.csv")` tells what does not fit in a file, and
-    `study.fit({"north": "north.csv", "south": "south.csv"})` is the fitted model.
+    """One question to several parties; `privacy` and `federation` may be given as the tables of a study file are.
 
     Guarantees:
         Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`. No text of it
@@ -110,6 +85,12 @@ class Study:
             raise StudyError("an [enrolment] needs looks: give [stop] looks, or enrolment.records")
         _check_visible(_as_written(self.as_dict()))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same; one that can also be run in code (`studies.in_code`) is no other study."""
+        if not isinstance(other, Study):
+            return NotImplemented
+        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(Study))
+
     @property
     def person(self) -> str | None:
         """The column that says whose a record is, where the promise is for persons."""
@@ -139,47 +120,6 @@ class Study:
         """The study that `text` says; with `known_methods`, the method must be one of them."""
         with named(source):
             return cls(**read_study(text, source, known_methods))
-
-    @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> Study:
-        """The study in a file, whose method must be a known one."""
-        from tacit.methods import METHODS
-
-        return cls.read(path, known_methods=METHODS)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the study file; it appears whole or not at all."""
-        write_whole(Path(path), self.to_toml())
-        return Path(path)
-
-    def check(self, path: str | os.PathLike[str]) -> Inspection:
-        """What does not fit in a party's own file: `found.fits`, and `found.lines()` in words."""
-        from tacit.studies.in_code import check_records
-
-        return check_records(self, os.fspath(path))
-
-    def plan(self, sizes: Mapping[str, int] | None = None, *, public: Table | None = None) -> StudyPlan:
-        """What a run would promise; with each party's size, a forecast, rehearsed on made-up or `public` records."""
-        from tacit.studies.in_code import plan_of
-
-        return plan_of(self, sizes, public)
-
-    def fit(self, parties: Federation | Mapping[str, Records], **settings: Any) -> Method:
-        """The fitted model.
-
-        Args:
-            parties: a `Federation`, or the parties' names with their records: files, data frames or tables. These are
-                all on this machine, so that it is a simulation: nothing is refused, everything is charged.
-            settings: `ledger`, `policy`, `rng` as in `Federation.from_tables`.
-        """
-        from tacit.studies.in_code import fit_study
-
-        return fit_study(self, parties, settings)
-
-    def _repr_html_(self) -> str:
-        from tacit.studies.notebook import study_html
-
-        return study_html(self)
 
     def as_dict(self) -> dict[str, object]:
         """Plain values: all that a party consents to."""
