@@ -88,8 +88,13 @@ def _encoded(public: Any, schema: Schema) -> Floats:
         raise SettingError("public is no matrix of numbers; give encoded columns, a data frame or a path") from None
 
 
-def positions_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The position of each label among the classes, however it is written: 1, 1.0 and "1" are the same."""
+def positions_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any], X: Rows) -> npt.NDArray[np.int64]:
+    """The position of each label of X among the classes, however it is written: 1, 1.0 and "1" are the same."""
+    n_records = len(X) if isinstance(X, np.ndarray | pd.DataFrame | list) else len(np.asarray(X))
+    if labels.shape != (n_records,):
+        raise SettingError(
+            f"y of shape {labels.shape} does not fit the {n_records} records of X; give one label for each"
+        )
     position = {normal(label): i for i, label in enumerate(classes.tolist())}
     values, inverse = np.unique(labels, return_inverse=True)
     indices = np.array([position.get(normal(value), -1) for value in values.tolist()], dtype=np.int64)

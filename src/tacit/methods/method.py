@@ -357,7 +357,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return X.arrays()[1]
         if y is None:
             raise SettingError("y is missing: give the true classes, or a Table, which brings its own")
-        return positions_of(np.asarray(y), self.classes_)
+        return positions_of(np.asarray(y), self.classes_, X)
 
     def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         columns = column_facts(run.schema)

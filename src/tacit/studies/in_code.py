@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias
 
 import pandas as pd
 
@@ -81,7 +81,7 @@ def plan_of(study: written.Study, sizes: Mapping[str, int] | None, public: Table
     guarantee = method.guarantee
     outlook = None
     if sizes is not None:
-        outlook = outlook_of(Rehearsal(study=study, sizes=dict(sizes), public=public), [])
+        outlook = outlook_of(Rehearsal(study=study, sizes=sizes, public=public), [])
     return StudyPlan(study=study, method=method, guarantee=guarantee, outlook=outlook)
 
 
@@ -149,7 +149,7 @@ class RunnableStudy(written.Study):
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
         """The study in a file, whose method must be a known one."""
-        return cast(Self, cls.read(path, known_methods=METHODS))
+        return cls.read(path, known_methods=METHODS)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the study file; it appears whole or not at all."""

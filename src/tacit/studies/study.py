@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 from tacit.data.feature import Numeric
 from tacit.data.schema import Schema
@@ -55,6 +55,10 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse what a study file could not say."""
+        if not isinstance(self.schema, Schema):
+            raise StudyError(f"schema is a {type(self.schema).__name__}; give a tacit.Schema(features, target)")
+        if isinstance(self.privacy, int | float):
+            raise StudyError(f"privacy is a number; write privacy={{'epsilon': {self.privacy:g}}}")
         if isinstance(self.privacy, Mapping):
             object.__setattr__(self, "privacy", _made(PrivacyRequest, "privacy", self.privacy))
         if isinstance(self.federation, Mapping):
@@ -102,7 +106,7 @@ class Study:
         return () if self.person is None else (self.person,)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, known_methods: Collection[str] | None = None) -> Study:
+    def read(cls, path: str | os.PathLike[str], *, known_methods: Collection[str] | None = None) -> Self:
         """The study in a file; whatever is wrong with it is a `StudyError` that starts with the file's name."""
         source = os.fspath(path)
         try:
@@ -113,10 +117,10 @@ class Study:
         except UnicodeDecodeError as error:
             raise StudyError(f"{source}: is not UTF-8 text at byte {error.start}; save it as UTF-8") from None
         with named(source):
-            return with_content(cls.parse(text, source=source, known_methods=known_methods))
+            return cast(Self, with_content(cls.parse(text, source=source, known_methods=known_methods)))
 
     @classmethod
-    def parse(cls, text: str, source: str = "the study file", *, known_methods: Collection[str] | None = None) -> Study:
+    def parse(cls, text: str, source: str = "the study file", *, known_methods: Collection[str] | None = None) -> Self:
         """The study that `text` says; with `known_methods`, the method must be one of them."""
         with named(source):
             return cls(**read_study(text, source, known_methods))
