@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,15 @@ def test_names_and_documents_agree() -> None:
         assert {each.document for each in document.results} == {document.name}
     assert {each.kind for each in registry.REPRODUCTIONS.values()} <= {"table", "figure", "theorem"}
     assert isinstance(FinishedResult(registry.REPRODUCTIONS["pathak-figure-2"], False, {}).cells, dict)
+
+
+def test_results_may_share_cells(tmp_path: Path) -> None:
+    compute = Counted()
+    first = small(compute)
+    second = replace(
+        first,
+        name="toy-figure-2",
+        cells=lambda quick: [replace(cell, shared_with="toy-figure-1") for cell in first.cells(quick)],
+    )
+    assert run(first, cache=tmp_path).cells == run(second, cache=tmp_path).cells
+    assert len(compute.calls) == 3

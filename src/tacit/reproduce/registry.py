@@ -6,10 +6,16 @@ import difflib
 from collections.abc import Sequence
 
 from tacit.errors import SettingError
-from tacit.reproduce import pathak, wang
+from tacit.reproduce import du, hamm, hoseinpour, pathak, wang
 from tacit.reproduce.result import Publication, Reproduction
 
-DOCUMENTS: tuple[Publication, ...] = (pathak.DOCUMENT, wang.DOCUMENT)
+DOCUMENTS: tuple[Publication, ...] = (
+    pathak.DOCUMENT,
+    hamm.DOCUMENT,
+    du.DOCUMENT,
+    hoseinpour.DOCUMENT,
+    wang.DOCUMENT,
+)
 REPRODUCTIONS: dict[str, Reproduction] = {result.name: result for each in DOCUMENTS for result in each.results}
 
 

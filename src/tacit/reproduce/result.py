@@ -28,11 +28,15 @@ class Number:
 
 @dataclass(frozen=True)
 class ResultCell:
-    """One computation: `compute(seed=..., **settings)` gives JSON. A key is plain enough for a file name."""
+    """One computation: `compute(seed=..., **settings)` gives JSON. A key is plain enough for a file name.
+
+    `shared_with` names the result whose cell of the same key and settings this one is, if there is one.
+    """
 
     key: str
     compute: Callable[..., Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    shared_with: str = ""
 
 
 @dataclass(frozen=True)

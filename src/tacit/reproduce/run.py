@@ -86,17 +86,18 @@ def run(
 
 
 def _kept(reproduction: Reproduction, cell: ResultCell, cache: Path) -> dict[str, Any]:
+    name = cell.shared_with or reproduction.name
     about = {
-        "name": reproduction.name,
+        "name": name,
         "version": reproduction.version,
         "key": cell.key,
         "settings": dict(cell.settings),
     }
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-    path = cache / reproduction.name / f"{cell.key}-{digest}.json"
+    path = cache / name / f"{cell.key}-{digest}.json"
     if path.is_file():
         return _told(path)
-    seed = seed_of(reproduction.name, cell.key)
+    seed = seed_of(name, cell.key)
     begun = time.monotonic()
     value = _short(cell.compute(seed=seed, **cell.settings))
     seconds = round(time.monotonic() - begun, 3)
