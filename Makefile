@@ -58,8 +58,9 @@ peers: ## an environment for peers that need other versions than ours
 audit: install ## try to refute every method's promise; writes docs/audit.md
 	$(BIN)/python benchmarks/audit.py --out docs
 
-docs: install ## write the generated pages of docs/ from the docstrings
+docs: install ## write the generated pages of docs/ from the docstrings, and build the site into site/
 	$(BIN)/python docs/build.py
+	$(BIN)/python docs/make_site.py
 
 clean: ## remove the environment and everything made
-	rm -rf $(VENV) demo build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist site .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

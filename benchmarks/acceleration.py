@@ -90,7 +90,7 @@ class Plain:
 def errors(X: Array, y: Array, start: float, memory: int, optimum: Array) -> tuple[list[float], int]:
     """The relative error of the best answer after each round, and how many rounds were rejected."""
     reached: list[float] = []
-    settings = Ascending(memory=memory, tolerance=LEVELS[-1] / 10, max_rounds=MOST_ROUNDS)
+    settings = Ascending(memory=memory, tolerance=LEVELS[-1] / 10, max_rounds=MOST_ROUNDS, from_zero=not start)
     ascent = ascend(
         Plain(X, y, 1.0),
         np.full(X.shape[1], start),

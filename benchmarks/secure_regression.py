@@ -4,7 +4,7 @@
     python benchmarks/secure_regression.py --growth docs   how time grows with records, features and parties: a plot
 
 Targets: 1,000,000 x 50 within twice the time of plain lbfgs to the same objective, the engine's start apart; SimuX100
-within 1e-4 of the optimum in 10 rounds and SimuX200 in 13; at d = 400, 30 s of secure work (all but the parties' own
+within 1e-4 of the optimum in 8 rounds and SimuX200 in 10; at d = 400, 30 s of secure work (all but the parties' own
 passes). The document's simulations have up to 50 million records; these have 20,000, with coefficients of such a
 length that the document's steps and stop take as many rounds as its table says. Its times are of two PCs in 2016, and
 of garbled circuits.
@@ -50,7 +50,7 @@ SIMULATIONS: dict[int, tuple[float, int, int, float | None, float | None, float]
     200: (4.56, 8, 105, 114_522, 56_917, 14_105),
     400: (6.03, 8, 206, None, None, 110_598),
 }
-ROUNDS_TO_1E4 = {100: 10, 200: 13}
+ROUNDS_TO_1E4 = {100: 8, 200: 10}
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def simulations(sizes: list[int], newton_up_to: int) -> bool:
             f" ({local_seconds:,.0f})  first use {compiled:.0f} s"
         )
         reached &= d != 400 or fast.secure <= 30
-    print("targets: SimuX100 to 1e-4 in 10 rounds, SimuX200 in 13; secure work at d = 400 within 30 s")
+    print("targets: SimuX100 to 1e-4 in 8 rounds, SimuX200 in 10; secure work at d = 400 within 30 s")
     return reached
 
 

@@ -6,7 +6,7 @@ A study is simulated whole: records are drawn from a logistic model, parties of 
 look is a run of private Newton with real guards and ledgers, and the study stops by its own rule (`fit_in_looks`).
 Records are drawn from seeds; the noise is not, so a repeated run differs. The rule "plain" leaves the intervals of each
 look at 95 %, in the manner of Chow and Robbins, for comparison. Figures are written to stopping.json in the output
-folder, cell by cell; what is there already is kept and not measured again. OMP_NUM_THREADS=1 is fastest.
+folder, cell by cell; what is there already is kept, unless --again says so. OMP_NUM_THREADS=1 is fastest.
 
 `--formula` simulates the rule alone, without records: estimates are normal, with a sampling error that looks share and
 noise that is fresh at each, and widths are wrong by some 10 %. It tells the worst coverage over all widths wanted.
@@ -19,16 +19,20 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from tacit import Ledger, Study, Table
+from tacit.methods import Method
 from tacit.storage import write_whole
 from tacit.studies import looking
 from tacit.studies.looking import LooksResult, fit_in_looks
 from tacit.studies.looks import LookMethods, look_methods
+from tacit.studies.stop import AUC
 
 PARTY_RECORDS = 500
 TRUTH = {"(intercept)": -0.8, "age": 0.03, "treated": 0.7, "dose": -0.5}
@@ -68,14 +72,14 @@ quorum = 2
 
 [stop]
 looks = {looks}
-coefficient = "{coefficient}"
-half_width = {half_width}
+{goal}
 """
+POPULATION_SEED, POPULATION_RECORDS = 10**6, 300_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A study to simulate: what it asks, and with which width it is content."""
+    """A study to simulate: what it asks, and with which width of a coefficient, or of the AUC, it is content."""
 
     epsilon: float
     looks: tuple[int, ...]
@@ -85,10 +89,10 @@ class Cell:
     @property
     def study(self) -> Study:
         """The study itself."""
-        looks = list(self.looks)
-        return Study.parse(
-            STUDY.format(epsilon=self.epsilon, looks=looks, coefficient=self.coefficient, half_width=self.half_width)
-        )
+        goal = f'coefficient = "{self.coefficient}"\nhalf_width = {self.half_width}'
+        if self.coefficient == AUC:
+            goal = f"auc = {self.half_width}"
+        return Study.parse(STUDY.format(epsilon=self.epsilon, looks=list(self.looks), goal=goal))
 
 
 # Widths are such that each look ends some of the studies.
@@ -96,6 +100,8 @@ CELLS = {
     "noisy": Cell(epsilon=1.0, looks=(1000, 2000, 4000), coefficient="treated", half_width=0.61),
     "sampled": Cell(epsilon=8.0, looks=(1000, 2000, 4000), coefficient="treated", half_width=0.265),
     "five looks": Cell(epsilon=3.0, looks=(500, 1000, 1500, 2000, 3000), coefficient="dose", half_width=0.4),
+    "auc, noisy": Cell(epsilon=1.0, looks=(4000, 8000, 16000), coefficient=AUC, half_width=0.08),
+    "auc, sampled": Cell(epsilon=8.0, looks=(2000, 4000, 8000), coefficient=AUC, half_width=0.041),
 }
 
 
@@ -121,13 +127,32 @@ def plain_methods(study: Study) -> LookMethods:
     return methods
 
 
+@cache
+def population() -> Table:
+    """Records on which the AUC of a model is taken for the true one."""
+    study = next(iter(CELLS.values())).study
+    return Table.concatenate(list(tables_of(study, POPULATION_RECORDS, POPULATION_SEED).values()))
+
+
+def true_auc(model: Method) -> float:
+    """The AUC of a model on the population, to about 0.001."""
+    X, y = population().arrays()
+    ranks, n_yes = rankdata(X @ model.coef_[0]), int(y.sum())
+    return float(ranks[y == 1].sum() - n_yes * (n_yes + 1) / 2) / (n_yes * (len(y) - n_yes))
+
+
 def covered(result: LooksResult) -> dict[str, bool | None]:
-    """Whether each coefficient's interval holds the truth; None where it is not identified."""
+    """Whether each coefficient's interval, and that of the AUC, holds the truth; None where it is not identified."""
     truth = TRUTH | {"(intercept)": TRUTH["(intercept)"] - 1.0}
-    return {
+    held = {
         row.label: None if row.low is None or row.high is None else row.low <= truth[row.label] <= row.high
         for row in result.model.facts_.coefficients
     }
+    for one in result.outcomes[-1].reached:
+        if one.coefficient == AUC:
+            low, high = one.low, one.high
+            held[AUC] = None if low is None or high is None else low <= true_auc(result.model) <= high
+    return held
 
 
 def measure(cell: Cell, n_studies: int, rule: str) -> dict[str, object]:
@@ -135,13 +160,18 @@ def measure(cell: Cell, n_studies: int, rule: str) -> dict[str, object]:
     study = cell.study
     looking.look_methods = look_methods if rule == "shared" else plain_methods  # type: ignore[attr-defined]
     stopped: Counter[int] = Counter()
-    held: dict[str, list[bool | None]] = {name: [] for name in TRUTH}
+    names = [*TRUTH, *([AUC] if cell.coefficient == AUC else [])]
+    held: dict[str, list[bool | None]] = {name: [] for name in names}
+    widths: dict[str, list[float]] = {}
     began, n_right = time.process_time(), 0
     for seed in range(n_studies):
         ledger = Ledger()
         result = fit_in_looks(study, tables_of(study, cell.looks[-1], seed), ledger=ledger)
         stopped[len(result.outcomes)] += 1
         n_right += ledgers_agree(result, ledger)
+        for outcome in result.outcomes:
+            width = outcome.reached[0].half_width
+            widths.setdefault(str(outcome.look.number), []).append(np.inf if width is None else width)
         for name, holds in covered(result).items():
             held[name].append(holds)
         ledger.close()
@@ -153,6 +183,7 @@ def measure(cell: Cell, n_studies: int, rule: str) -> dict[str, object]:
         "rule": rule,
         "studies": n_studies,
         "stopped_at": {str(look): stopped[look] for look in sorted(stopped)},
+        "median_half_width": {look: round(float(np.median(each)), 4) for look, each in sorted(widths.items())},
         "covered": {name: round(float(np.mean(each)), 4) if each else None for name, each in known.items()},
         "missed": {name: int(sum(not holds for holds in each)) for name, each in known.items()},
         "not_identified": {name: len(held[name]) - len(known[name]) for name in held},
@@ -201,6 +232,7 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--cells", nargs="+", default=list(CELLS), choices=list(CELLS))
     parser.add_argument("--rule", nargs="+", default=["shared"], choices=["shared", "plain"])
+    parser.add_argument("--again", action="store_true", help="measure what is known already, too")
     parser.add_argument("--formula", action="store_true", help="the rule alone, without records")
     parser.add_argument("--out", type=Path, default=Path("docs"))
     wish = parser.parse_args()
@@ -212,7 +244,7 @@ def main() -> None:
     for name in () if wish.formula else wish.cells:
         for rule in wish.rule:
             key = f"{name}, {rule}"
-            if key in found:
+            if key in found and not wish.again:
                 continue
             found[key] = measure(CELLS[name], wish.studies, rule)
             write_whole(path, json.dumps(found, indent=1) + "\n")

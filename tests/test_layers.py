@@ -32,7 +32,7 @@ ROOMS: dict[str, set[str]] = {
     "ensemble": set(),
     "evaluation": set(),
     "functional": set(),
-    "newton": set(),
+    "newton": {"evaluation"},
     "objective": set(),
     "privlogit": set(),
     "ternary": set(),

@@ -61,12 +61,12 @@ def test_nothing_asked_shows_the_help(run: Run, group: list[str]) -> None:
     assert bare == run(*group, "--help") == run(*group, "-h")
 
 
-def test_the_help_names_every_command_and_every_reproduction(run: Run) -> None:
-    from tacit.reproduce import REPRODUCTIONS
+def test_the_help_names_every_command_and_the_list_every_reproduction(run: Run) -> None:
+    from tacit.reproduce.registry import REPRODUCTIONS
 
     listed = run("--help").out
     assert all(f"\n  {name} " in listed for name in COMMANDS)
-    assert all(name in run("reproduce", "--help").out.partition("Arguments:")[2] for name in REPRODUCTIONS)
+    assert [line.split()[0] for line in run("reproduce", "--list").out.splitlines()] == list(REPRODUCTIONS)
 
 
 def test_the_version_is_the_packages_own(run: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -24,7 +23,7 @@ from tacit.studies.looking import LookOutcome
 from tacit.studies.looks import look_methods, planned_looks
 from tacit.studies.study import Study
 
-from .conftest import STUDY, Loopback, wait_for
+from .conftest import STUDY, Loopback, allow, wait_for
 from .test_federation import Watch, run
 
 
@@ -104,8 +103,7 @@ def test_after_the_last_look_nobody_joins_and_the_party_says_so(federation: Loop
     study = study_of("over", "[150, 1000]", 'coefficient = "age"\nhalf_width = 1000', epsilon=100.0)
     for name in ("north", "south"):
         federation.consent(name, study)
-        path = federation.folder(name) / "party.toml"
-        path.write_text(re.sub(r"(epsilon_(per_study|in_all)) = .*", r"\1 = 500.0", path.read_text()))
+        allow(federation.folder(name), 500.0, 500.0)
     finished = run(federation, study)
     assert [outcome.look.number for outcome in finished.outcomes] == [1]
     assert "what was wanted is known (age to" in finished.outcomes[0].why
@@ -207,3 +205,17 @@ def test_parties_refuse_looks_that_are_not_planned_and_shares_that_are_not_their
         with pytest.raises(NotAgreed, match="look 1 of study 'malicious' comes before one that this party was in"):
             ask(1, methods[0])
     assert spent(federation, "north", study) == pytest.approx(planned_looks(study)[1].epsilon, rel=2e-3)
+
+
+def test_an_auc_is_measured_between_processes_within_the_cost_of_the_look(federation: Loopback) -> None:
+    study = study_of("ranked", "[200]", "auc = 0.45", epsilon=3.0)
+    for name in ("north", "south", "west"):
+        federation.consent(name, study)
+    finished = run(federation, study)
+    (found,) = finished.outcomes[-1].reached
+    assert (found.coefficient, found.wanted) == ("AUC", 0.45)
+    assert finished.model.n_rounds_ == 4  # squares, moments, one model, and scores
+    for name in ("north", "south", "west"):
+        assert federation.n_releases(name, study) == 4
+        assert spent(federation, name, study) == pytest.approx(3.0, rel=2e-3)
+    assert "It stopped at look 1 of 1" in finished.outcomes[-1].why

@@ -149,11 +149,21 @@ def test_export_writes_files_that_read_back_the_same(tmp_path) -> None:
 
 def test_all_sets_are_known_and_described_without_their_files(monkeypatch) -> None:
     monkeypatch.setenv("TACIT_DATA", "nowhere")
-    assert len(public.names()) == 15
+    assert len(public.names()) == 16
     for name in public.names():
         text = public.describe(name)
         assert text.startswith(f"{name}: ")
         assert "Terms: " in text
+
+
+def test_made_up_patients_need_no_file_and_are_the_same_every_time(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("TACIT_DATA", "nowhere")
+    paths = public.export("readmission", tmp_path)
+    assert [path.name for path in paths] == ["north.csv", "south.csv", "west.csv", "east.csv", "public.csv"]
+    assert [len(path.read_text().splitlines()) - 1 for path in paths] == [3000, 2400, 1800, 1500, 200]
+    texts = [path.read_text() for path in paths]
+    assert len(set(texts)) == len(texts)
+    assert [path.read_text() for path in public.export("readmission", tmp_path / "again")] == texts
 
 
 @pytest.mark.parametrize("name", LEAKS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.special import expit
 
-from tacit.models.anderson import PLAIN_EVERY, Ascending, Ascent, ascend, extrapolate
+from tacit.models.anderson import PLAIN_EVERY, Ascending, Ascent, ascend, extrapolate, normal_optimum
 
 Array = np.ndarray
 
@@ -90,7 +90,8 @@ def relative_error(ascent: Ascent, optimum: Array) -> float:
 @pytest.mark.parametrize("memory", [0, 5])
 def test_it_finds_the_optimum_and_knows_how_near_it_is(kind: str, start: float, memory: int) -> None:
     oracle = logistic(kind)
-    ascent = ascend(oracle, np.full(20, start), settings=Ascending(memory=memory, tolerance=1e-6, max_rounds=5000))
+    chosen = Ascending(memory=memory, tolerance=1e-6, max_rounds=5000, from_zero=not start)
+    ascent = ascend(oracle, np.full(20, start), settings=chosen)
     assert ascent.converged
     assert ascent.error <= 1e-6
     assert relative_error(ascent, oracle.optimum()) <= 5 * 1e-6
@@ -103,12 +104,14 @@ def test_it_finds_the_optimum_and_knows_how_near_it_is(kind: str, start: float, 
     st.floats(-3, 3),
     st.integers(0, 8),
     st.sampled_from([1.0, 4.0, 8.0]),
+    st.booleans(),
 )
 def test_accepted_points_never_fall_and_plain_images_come_often(
-    kind: str, seed: int, start: float, memory: int, norm: float
+    kind: str, seed: int, start: float, memory: int, norm: float, from_zero: bool
 ) -> None:
     oracle = logistic(kind, n=300, d=6, norm=norm, seed=seed)
-    ascent = ascend(oracle, np.full(6, start), settings=Ascending(memory=memory, tolerance=1e-9, max_rounds=60))
+    chosen = Ascending(memory=memory, tolerance=1e-9, max_rounds=60, from_zero=from_zero)
+    ascent = ascend(oracle, np.zeros(6) if from_zero else np.full(6, start), settings=chosen)
     values = [oracle.value(visit.point) for visit in ascent.visits if visit.step is not None]
     assert all(after >= before - 1e-8 for before, after in itertools.pairwise(values))
     plain = [visit.plain for visit in ascent.visits]
@@ -124,7 +127,8 @@ def test_the_distance_from_the_maximum_shrinks_at_the_proved_rate(kind: str) -> 
     best = oracle.value(oracle.optimum())
     for memory in (0, 5):
         oracle.accepted = -np.inf
-        ascent = ascend(oracle, np.zeros(5), settings=Ascending(memory=memory, tolerance=1e-10, max_rounds=80))
+        chosen = Ascending(memory=memory, tolerance=1e-10, max_rounds=80, from_zero=True)
+        ascent = ascend(oracle, np.zeros(5), settings=chosen)
         gaps = []
         at = -np.inf
         for visit in ascent.visits:
@@ -152,15 +156,14 @@ def test_without_memory_it_is_the_documents_method() -> None:
 def test_acceleration_never_costs_more_than_its_safeguard(kind: str, start: float) -> None:
     rounds = {}
     for memory in (0, 5):
-        ascent = ascend(
-            logistic(kind), np.full(20, start), settings=Ascending(memory=memory, tolerance=1e-6, max_rounds=5000)
-        )
+        chosen = Ascending(memory=memory, tolerance=1e-6, max_rounds=5000, from_zero=not start)
+        ascent = ascend(logistic(kind), np.full(20, start), settings=chosen)
         rounds[memory] = len(ascent.visits), ascent.n_rejected
     assert rounds[5][0] <= rounds[0][0] + rounds[5][1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("d", "norm", "plain", "most"), [(100, 3.55, 59, 10), (200, 4.6, 105, 13)])
+@pytest.mark.parametrize(("d", "norm", "plain", "most"), [(100, 3.55, 59, 8), (200, 4.6, 105, 10)])
 def test_the_documents_simulations_in_few_rounds(d: int, norm: float, plain: int, most: int) -> None:
     """SimuX100 and SimuX200: the document's stop (likelihood's relative change below 1e-6) after 59 and 105 rounds."""
     oracle = logistic("gaussian", n=20_000, d=d, norm=norm)
@@ -174,7 +177,10 @@ def test_the_documents_simulations_in_few_rounds(d: int, norm: float, plain: int
     assert abs(taken - plain) <= 8
     optimum = oracle.optimum()
     reached: list[float] = []
-    ascend(oracle, np.zeros(d), on_round=lambda ascent: reached.append(relative_error(ascent, optimum)))
+    chosen = Ascending(from_zero=True)
+    ascend(
+        oracle, np.zeros(d), settings=chosen, on_round=lambda ascent: reached.append(relative_error(ascent, optimum))
+    )
     assert min(reached[:most]) <= 1e-4
 
 
@@ -189,6 +195,29 @@ def test_where_the_step_is_linear_and_every_direction_was_seen_the_optimum_is_ne
     # A difference nearly parallel to a newer one is left out, instead of blowing its rounding up.
     doubled = [(visited[0][0] - 1e-9, visited[0][1] + 1e-9 * np.array([1.0, 0.6, 0.3, 0.1])), *visited]
     np.testing.assert_allclose(extrapolate(doubled), optimum, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", [0.1, 1.0, 2.0, 3.5])
+def test_of_normal_rows_the_first_step_tells_about_where_the_optimum_is(norm: float) -> None:
+    oracle = logistic("gaussian", n=50_000, d=4, norm=norm)
+    np.testing.assert_allclose(normal_optimum(oracle.step(np.zeros(4))), oracle.optimum(), atol=0.1 * norm)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_normal_rows_would_do_saves_rounds_and_changes_no_optimum(kind: str) -> None:
+    known, blind = (
+        ascend(logistic(kind), np.zeros(20), settings=Ascending(tolerance=1e-8, from_zero=from_zero))
+        for from_zero in (True, False)
+    )
+    np.testing.assert_allclose(known.point, blind.point, rtol=1e-6, atol=1e-6)
+    assert len(known.visits) <= len(blind.visits)
+    assert known.n_compared <= blind.n_compared
+
+
+def test_a_first_step_longer_than_normal_rows_give_is_left_as_it_is() -> None:
+    step = np.array([3.0, 4.0])
+    np.testing.assert_array_equal(normal_optimum(step), step)
+    np.testing.assert_array_equal(normal_optimum(np.zeros(2)), np.zeros(2))
 
 
 def test_rounds_that_run_out_are_told() -> None:

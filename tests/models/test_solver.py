@@ -215,7 +215,7 @@ def test_parties_that_add_up_fit_what_one_table_fits(classes):
     parties = [BlockRecords(in_blocks(X[i::3], y[i::3]), problem) for i in range(3)]
 
     class Together:
-        def sums(self, theta):
+        def sums(self, theta, *, curvature=True):
             return parties[0].sums(theta) + parties[1].sums(theta) + parties[2].sums(theta)
 
         def extent(self):

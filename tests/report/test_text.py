@@ -19,6 +19,7 @@ NOT PRIVATE: no epsilon bounds what the result tells about a single record.
 Method:         privlogit                                                         Records:          597
 Target:         disease (no, yes)                                                 Parties:            2
 Log-likelihood: -271.346                                                              AIC:      550.691
+Modelled:       the odds of disease = yes against no
 Guarantee:      NOT PRIVATE
 =======================================================================================================
 term                 coef  std err       z   P>|z|       low      high  odds ratio  odds low  odds high
@@ -38,6 +39,7 @@ PRIVATE = """\
 Method:         private-newton (sound)                             Records:          597
 Target:         disease (no, yes)                                  Parties:            2
 Log-likelihood: -                                                      AIC:            -
+Modelled:       the odds of disease = yes against no
 Guarantee:      epsilon = 1, delta = 1e-06 per record, replace-one
 ========================================================================================
 term                                                                    coef  odds ratio
@@ -47,8 +49,8 @@ age                                                                  0.03120    
 chest_pain=none                                                        1.872       6.501
 max_heart_rate                                                      -0.02130      0.9789
 ========================================================================================
-No standard errors: the usual ones ignore the noise that was added for privacy, and
-computing them would be a further release about the records.
+No standard errors: the usual ones ignore the noise that was added for privacy.
+Computing them would be a further release about the records.
 """
 
 

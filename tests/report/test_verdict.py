@@ -30,8 +30,8 @@ def test_a_model_below_guessing_is_called_so_whatever_its_accuracy() -> None:
     assert found.auc < 0.5
     words = worth(found, CLASSES)
     assert words == (
-        f"This model is no better than guessing: AUC {found.auc:.2f}; "
-        f"accuracy {100 * found.accuracy:.1f} % is that of always answering no."
+        f"This model is no better than guessing: AUC {found.auc:.2f}. "
+        f"Its accuracy, {100 * found.accuracy:.1f} %, is that of always answering no."
     )
 
 
@@ -54,7 +54,7 @@ def test_nothing_is_called_better_by_chance() -> None:
 def test_a_good_model_is_told_beside_the_commonest_class() -> None:
     words = worth(figures(2.0), CLASSES)
     assert words.startswith("This model is better than guessing: AUC 0.8")
-    assert "more than always answering" in words
+    assert "more than that of always answering" in words
 
 
 def test_a_model_that_ranks_but_answers_like_the_commonest_class_says_both() -> None:
@@ -73,7 +73,7 @@ def test_an_accuracy_below_the_commonest_class_is_said_aloud() -> None:
     rng = np.random.default_rng(0)
     y = (rng.random(2000) < 0.2).astype(int)
     p = np.clip(0.55 + 0.2 * (y - 0.5) + rng.normal(0, 0.2, 2000), 0.01, 0.99)
-    assert "LESS than always answering no" in worth(evaluate(y, np.column_stack([1 - p, p]), CLASSES), CLASSES)
+    assert "LESS than that of always answering no" in worth(evaluate(y, np.column_stack([1 - p, p]), CLASSES), CLASSES)
 
 
 def test_one_class_alone_cannot_tell() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tacit.data.schema import Binary, Categorical, Numeric
 from tacit.errors import StudyError
 from tacit.studies import Study, draft
+from tacit.studies.draft import Known
 
 SAMPLE = """\
 patient,age,sex,chest_pain,smoker,grade,empty,disease
@@ -121,3 +122,27 @@ def test_a_sample_without_features_says_so(tmp_path: Path) -> None:
     path = tmp_path / "thin.csv"
     path.write_text("a,b\nx,0\nx,1\n")
     assert "No column of the sample looks like a feature" in draft(path)
+
+
+def test_what_a_human_knows_makes_the_draft_a_study(sample: Path) -> None:
+    known = Known(name="hearts", purpose="Who is ill?", bounds={"age": (18, 100), "grade": (1, 3.5)})
+    text = draft(sample, known=known)
+    study = Study.parse(text)
+    assert (study.name, study.purpose) == ("hearts", "Who is ill?")
+    assert study.schema.features[0] == Numeric("age", 18.0, 100.0, missing="indicator")
+    assert study.schema.features[4] == Numeric("grade", 1.0, 3.5)
+    assert "take away the #" not in text
+
+
+@pytest.mark.parametrize(
+    ("bounds", "complaint"),
+    [
+        ({"agee": (0, 1)}, "'agee' has bounds and is no numeric feature; did you mean 'age'"),
+        ({"sex": (0, 1)}, "'sex' has bounds and is no numeric feature; the numeric features are age, grade"),
+        ({"age": (100, 18)}, "bounds of 'age' are 100 and 18; give two finite numbers, the lower one first"),
+        ({"age": (0, float("inf"))}, "give two finite numbers"),
+    ],
+)
+def test_bounds_that_fit_nothing_are_refused(sample: Path, bounds, complaint) -> None:
+    with pytest.raises(StudyError, match=complaint):
+        draft(sample, known=Known(bounds=bounds))

@@ -100,6 +100,8 @@ def test_the_only_goal_has_fields_however_it_is_written_and_several_stay_as_they
         ({"half_width": "small"}, "half_width", "must be a number"),
         ({"half_width": ""}, "half_width", "stop.half_width is missing"),
         ({"until": "tomorrow"}, "until", "is no date"),
+        ({"auc_width": "small"}, "auc_width", "must be a number"),
+        ({"auc_width": "1"}, "auc_width", "must be a half-width above 0 and below 0.5"),
     ],
     ids=lambda value: str(value)[:30] if isinstance(value, dict) else "",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from tacit.privacy.gaussian import gaussian_epsilon
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.studies.look_forecast import forecast_looks
-from tacit.studies.looking import fit_in_looks
+from tacit.studies.looking import LookOutcome, fit_in_looks
 from tacit.studies.looks import look_methods, looks_agreed, planned_looks
 from tacit.studies.rehearsal import Rehearsal
 from tacit.studies.study import Study
@@ -27,12 +28,12 @@ from .test_stop import PLAIN
 EPSILON = 20.0
 
 
-def tables_of(study: Study, n_parties: int, n_records: int = 300) -> dict[str, Table]:
+def tables_of(study: Study, n_parties: int, n_records: int = 300, rarer: float = 2.0) -> dict[str, Table]:
     chance = np.random.default_rng(5)
     made = {}
     for k in range(n_parties):
         X = np.column_stack([chance.uniform(20, 90, n_records), chance.integers(0, 2, n_records)])
-        y = (chance.uniform(size=n_records) < 1 / (1 + np.exp(2.0 - X @ [-0.04, 1.5]))).astype(np.int64)
+        y = (chance.uniform(size=n_records) < 1 / (1 + np.exp(rarer - X @ [-0.04, 1.5]))).astype(np.int64)
         made[f"party {k}"] = Table.from_arrays(X, y, study.schema)
     return made
 
@@ -177,3 +178,37 @@ def test_a_group_without_a_look_travels_as_it_always_did() -> None:
     assert plain.digest == wire.digest(older)
     assert [SumGroup.decode(group.encode()) for group in (plain, look)] == [plain, look]
     assert look.digest != plain.digest
+
+
+def test_it_stops_when_the_auc_is_known_and_each_look_costs_no_more() -> None:
+    study, ledger = study_of("auc = 0.2"), Ledger()
+    result = fit_in_looks(study, tables_of(study, 6, rarer=-2.0), ledger=ledger, rng=Rng.seeded(1))
+    assert [outcome.look.number for outcome in result.outcomes] == [1]
+    (found,) = result.outcomes[0].reached
+    assert (found.coefficient, found.wanted, found.is_enough) == ("AUC", 0.2, True)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.half_width == pytest.approx((found.high - found.low) / 2)
+    assert 0.5 < found.low < found.high < 1
+    notices = " ".join(result.model.facts_.notices)
+    assert "what was wanted is known (AUC to" in notices
+    assert f"between {found.low:.3f} and {found.high:.3f}: measured on about one record in 3" in notices
+    look = planned_looks(study)[0]
+    assert ledger.epsilon("party 0", delta=look.delta, study="trial") == pytest.approx(look.epsilon, rel=2e-3)
+    assert LookOutcome.from_dict(json.loads(json.dumps(result.outcomes[0].as_dict()))) == result.outcomes[0]
+
+
+def test_it_goes_on_until_all_that_is_wanted_is_known() -> None:
+    study = study_of('auc = 0.2\ncoefficient = "treated"\nhalf_width = 0.01')
+    result = fit_in_looks(study, tables_of(study, 6, rarer=-2.0), rng=Rng.seeded(1))
+    assert [outcome.look.number for outcome in result.outcomes] == [1, 2, 3]
+    assert "What was wanted is not known: treated" in result.why
+    assert "AUC" not in result.why
+    assert [one.coefficient for one in result.outcomes[-1].reached] == ["treated", "AUC"]
+
+
+def test_the_plan_says_how_likely_each_look_is_to_know_the_auc() -> None:
+    plan = Rehearsal(study=study_of("auc = 0.4"), sizes={"a": 300, "b": 300}, repeats=3)
+    found = forecast_looks(plan)
+    assert 0 < found.looks[-1].half_widths["AUC"] < found.looks[0].half_widths["AUC"]
+    assert found.reached == 1.0

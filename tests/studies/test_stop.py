@@ -8,9 +8,10 @@ from datetime import date
 import pytest
 
 from tacit.errors import StudyError
+from tacit.federation.group import SumGroup
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Composed
-from tacit.studies.looks import Look, Reached, look_methods, planned_looks, stop_words
+from tacit.studies.looks import Look, Reached, look_methods, plan_words, planned_looks, stop_words
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
@@ -43,6 +44,7 @@ epsilon = 1.0
 quorum = 2
 """
 STOP = '\n[stop]\nlooks = [100, 200, 400]\ncoefficient = "age"\nhalf_width = 0.02\n'
+AUC = "\n[stop]\nlooks = [100, 200]\nauc = 0.01\n"
 
 
 def test_a_study_without_the_new_tables_keeps_its_digest() -> None:
@@ -82,7 +84,12 @@ def test_what_is_read_is_written_and_read_back() -> None:
         ("[stop]\nlooks = [100]\n[enrolment]\nrecords = 200", "ends at 100, and enrolment.records = 200"),
         ("[stop]\nlooks = [1, 2]\nshares = [0.5, 0.6]", "add up to 1.1"),
         ("[stop]\nlooks = [1, 2]\nshares = [1.0]", "must give each of 2 looks a part of 1"),
-        ("[stop]\nauc = 0.01\nlooks = [1]", "stop.auc cannot be aimed at"),
+        ("[stop]\nauc = 0\nlooks = [1]", r"stop.auc = 0 must be a half-width above 0 and below 0.5, such as 0.01"),
+        ("[stop]\nauc = 0.5\nlooks = [1]", r"stop.auc = 0.5 must be a half-width"),
+        ("[stop]\nauc = nan\nlooks = [1]", r"stop.auc = nan must be a half-width"),
+        ('[stop]\nauc = "small"\nlooks = [1]', "stop.auc must be a number"),
+        ("[stop]\nauc = true\nlooks = [1]", "stop.auc must be a number"),
+        ("[stop]\nlooks = [1]\n[[stop.goal]]\nauc = 0.1", "stop.goal.auc is an unknown key"),
         ("[[stop]]\nlooks = [1]", r"stop is one table; write \[stop\] once"),
         ("[stop]\nlook = [1]", "stop.look is an unknown key; did you mean stop.looks"),
         ("[enrolment]\nuntil = 2027-01-31", "stop.looks is missing"),
@@ -109,6 +116,54 @@ def test_looks_that_no_share_can_keep_are_refused(old: str, new: str, words: str
     for use in (method_of, look_methods):
         with pytest.raises(StudyError, match=words):
             use(study)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('["no", "yes"]', '["no", "yes", "never"]', "is of a model for two classes, and the study has 3; aim"),
+        ('"treated"', '"AUC"', "has the name of the column 'AUC'; rename the column"),
+    ],
+)
+def test_an_auc_needs_two_classes_and_its_own_name(old: str, new: str, words: str) -> None:
+    with pytest.raises(StudyError, match=f"stop.auc = 0.01 {words}"):
+        Study.parse(PLAIN.replace(old, new) + AUC)
+
+
+@pytest.mark.parametrize("privacy", ['unit = "party"', 'person = "id"'])
+def test_an_auc_needs_a_promise_for_records(privacy: str) -> None:
+    study = Study.parse(PLAIN.replace("epsilon = 1.0", f"epsilon = 1.0\n{privacy}") + AUC)
+    unit = "party" if "unit" in privacy else "person"
+    why = "hides" if unit == "party" else f"a {unit}'s records could be in both parts; aim at a coefficient"
+    with pytest.raises(StudyError, match=why):
+        look_methods(study)
+
+
+def test_an_auc_is_read_written_and_told() -> None:
+    study = Study.parse(PLAIN + AUC + '[[stop.goal]]\ncoefficient = "age"\nhalf_width = 0.02\n')
+    assert study.stop is not None
+    assert [(goal.coefficient, goal.half_width) for goal in study.stop.wanted] == [("age", 0.02), ("AUC", 0.01)]
+    assert Study.parse(study.to_toml()) == study
+    assert study.digest() != Study.parse(PLAIN + AUC.replace("0.01", "0.02")).digest()
+    words = plan_words(study)
+    assert "stops as soon as age is known to 0.02 and AUC is known to 0.01, or after the last look" in words
+    assert "about one record in 3 is kept out of the fit" in words
+
+
+def test_a_look_that_measures_costs_what_it_costs_without() -> None:
+    text = PLAIN + STOP
+    plain, measured = (look_methods(Study.parse(one)).methods for one in (text, text + "auc = 0.01\n"))
+    group = SumGroup.of({"a": 300, "b": 200}, quorum=2, look=1)
+    schema = Study.parse(text).schema
+    for before, after in zip(plain, measured, strict=True):
+        assert after.event() == before.event()
+        terms, own = after.terms(schema, group), before.terms(schema, group)
+        assert terms.course[-1].step.name == "private-newton/measuring"
+        assert terms.course[-1].times == 1
+        assert terms.plan.mu_measuring**2 == pytest.approx(after.promise.mu**2 / 3, rel=1e-9)
+        costs = [epsilon_of(one.reservation("a").event, one.delta) for one in (terms, own)]
+        assert costs[0] == pytest.approx(costs[1], rel=1e-9)
+        assert terms.digest != own.digest
 
 
 def test_a_number_of_looks_is_spread_over_the_enrolment() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tacit.daemon.practice.material import patients
+from tacit.datasets.made_up import patients
 from tests.web.way import STUDY, Way, joined
 
 pytestmark = pytest.mark.slow

@@ -35,6 +35,13 @@ class Numeric:
             an indicator beside it, or a reason to drop the record.
         missing_value: what stands for a missing value instead of the middle; public, too (a usual lactate is 1.5).
         date: the column holds dates, and this is their number: "year", "month" or "days since 2020-01-01".
+        per: coefficients are told for so many units: with 10, an age's odds ratio is that of ten years.
+
+    Example:
+        >>> import tacit
+        >>> lactate = tacit.Numeric("lactate", 0, 30, missing="value", missing_value=1.5)
+        >>> lactate.high
+        30.0
     """
 
     name: str
@@ -43,6 +50,7 @@ class Numeric:
     missing: MissingRule = "error"
     missing_value: float | None = None
     date: DateRule | None = None
+    per: float = 1.0
 
     kind: ClassVar[str] = "numeric"
 
@@ -65,6 +73,10 @@ class Numeric:
                 "one, but there are no bounds; give low and high, or missing='drop'"
             )
         self._check_missing_value()
+        per = _number(self.name, "per", self.per)
+        if per <= 0:
+            raise SchemaError(f"feature {self.name!r}: per={per:g} must be above 0, such as 10 for ten units at once")
+        object.__setattr__(self, "per", per)
 
     def _check_missing_value(self) -> None:
         if self.missing_value is None:
@@ -109,7 +121,13 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Binary:
-    """A feature with two values; the second is encoded as 1."""
+    """A feature with two values; the second is encoded as 1.
+
+    Example:
+        >>> import tacit
+        >>> tacit.Binary("smoker", ("no", "yes")).values
+        ('no', 'yes')
+    """
 
     name: str
     values: tuple[str, ...] = ("0", "1")
@@ -147,7 +165,14 @@ class Binary:
 
 @dataclass(frozen=True)
 class Categorical:
-    """A feature with a declared list of categories, encoded as at most one 1 among its columns."""
+    """A feature with a declared list of categories, encoded as at most one 1 among its columns.
+
+    Example:
+        >>> import tacit
+        >>> pain = tacit.Categorical("chest_pain", ("typical", "atypical", "none"), aliases={"none": ["no pain"]})
+        >>> pain.categories
+        ('typical', 'atypical', 'none')
+    """
 
     name: str
     categories: tuple[str, ...] = ()  # of a date's month: 1 to 12, and need not be listed
@@ -210,7 +235,13 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be predicted; of two classes the last one is the positive one."""
+    """What is to be predicted; of two classes the last one is the positive one.
+
+    Example:
+        >>> import tacit
+        >>> tacit.Target("disease", ("no", "yes")).classes  # the last one is the positive one
+        ('no', 'yes')
+    """
 
     name: str
     classes: tuple[str, ...]

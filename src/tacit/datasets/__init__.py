@@ -4,6 +4,12 @@
 
 Bounds and categories in their schemas are constants from documentation and domain knowledge; nothing is learned from
 the data when it is loaded. Columns that give the label away, or that are known only after it, are left out.
+
+Example:
+    >>> import tacit
+    >>> data = tacit.datasets.load("readmission")
+    >>> list(data.tables)
+    ['north', 'south', 'west', 'east', 'public']
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from tacit.datasets.census import DATA_SETS as CENSUS
 from tacit.datasets.dataset import DataSet, Frames
 from tacit.datasets.finance import DATA_SETS as FINANCE
 from tacit.datasets.health import DATA_SETS as HEALTH
+from tacit.datasets.made_up import DATA_SETS as MADE_UP
 from tacit.datasets.network import DATA_SETS as NETWORK
 from tacit.datasets.news import DATA_SETS as NEWS
 from tacit.datasets.sensor import DATA_SETS as SENSOR
@@ -27,9 +34,9 @@ from tacit.datasets.wine import DATA_SETS as WINE
 from tacit.errors import DataError
 from tacit.storage import write_whole
 
-__all__ = ["PublicData", "describe", "export", "load", "names"]
+__all__ = ["PublicData", "describe", "export", "files", "load", "names"]
 
-_ALL = (*CENSUS, *FINANCE, *HEALTH, *NETWORK, *NEWS, *SENSOR, *TEXT, *WINE)
+_ALL = (*CENSUS, *FINANCE, *HEALTH, *MADE_UP, *NETWORK, *NEWS, *SENSOR, *TEXT, *WINE)
 _DATA_SETS: dict[str, DataSet] = {data_set.name: data_set for data_set in _ALL}
 
 
@@ -75,6 +82,12 @@ def describe(name: str) -> str:
         f"{data_set.note}\n"
         f"Terms: {data_set.licence}. Home: {data_set.home}"
     )
+
+
+def files(name: str) -> dict[str, Path]:
+    """The files of a data set by name, checked: for columns that its schema leaves out."""
+    data_set = _find(name)
+    return {file.name: data_set.find(file) for file in data_set.files}
 
 
 def export(name: str, folder: str | Path) -> list[Path]:

@@ -17,7 +17,9 @@ the party's seat (`guard.Seat`), by which it checks what others signed. Nothing 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from tacit.data.table import Table
@@ -30,6 +32,8 @@ from tacit.wire import Value
 Single = Callable[..., Reply]
 Many = Callable[..., Sequence[Reply]]
 M = TypeVar("M", bound=Many)
+
+_LARGE = 20_000  # records of a table: a pass over fewer is sooner over than a thread has begun
 
 
 class Step:
@@ -71,13 +75,25 @@ class Step:
     def run_many(
         self, tables: Sequence[Table], plan: Any, values: Any, *, rngs: Sequence[Rng], seats: Sequence[Any]
     ) -> Sequence[Reply]:
-        """Run at several parties that live in one process, together where the step has a batched form."""
-        if self._many is None or len(tables) < 2:
-            return [
-                self(table, plan, values, rng=rng, seat=seat)
-                for table, rng, seat in zip(tables, rngs, seats, strict=True)
-            ]
-        return self._many(tables, *self._given(plan, values), rngs=rngs)
+        """Run at several parties that live in one process: together in a batched form, or large tables side by side.
+
+        Guarantees:
+            Each party's reply is the one that it gives alone: parties share neither table nor source of chance.
+        """
+        if self._many is not None and len(tables) > 1:
+            return self._many(tables, *self._given(plan, values), rngs=rngs)
+
+        def run(own: tuple[Table, Rng, Any]) -> Reply:
+            table, rng, seat = own
+            return self(table, plan, values, rng=rng, seat=seat)
+
+        parties = list(zip(tables, rngs, seats, strict=True))
+        # Threads, since what takes long are sums over blocks, during which numpy lets others go on.
+        n_threads = min(sum(table.n_records >= _LARGE for table in tables), os.cpu_count() or 1)
+        if n_threads < 2:
+            return list(map(run, parties))
+        with ThreadPoolExecutor(n_threads, thread_name_prefix="tacit-party") as threads:
+            return list(threads.map(run, parties))
 
     def encode_values(self, values: Any) -> Value:
         """The coordinator's values as they travel."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.data.schema import Schema
 from tacit.methods.method import Learned
@@ -23,8 +24,8 @@ def exact_problem(schema: Schema, l2: float, fit_intercept: bool) -> Problem:
     )
 
 
-def learned_from(solution: Solution, schema: Schema) -> Learned:
-    """The solution with its standard errors, in original units."""
+def learned_from(solution: Solution, schema: Schema, class_counts: npt.NDArray[np.int64] | None = None) -> Learned:
+    """The solution with its standard errors, in original units; with `class_counts`, held against no features."""
     notices: tuple[str, ...] = ()
     if solution.problem.l2 > 0:
         notices = (PENALISED_ERRORS,)
@@ -35,6 +36,6 @@ def learned_from(solution: Solution, schema: Schema) -> Learned:
     return Learned(
         coef=solution.coef,
         intercept=solution.intercept,
-        inference=infer(solution, units=np.kron(np.eye(n_scores), units)),
+        inference=infer(solution, units=np.kron(np.eye(n_scores), units), class_counts=class_counts),
         notices=notices,
     )

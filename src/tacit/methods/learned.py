@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,3 +63,16 @@ def offer_notices(offers: Mapping[str, float], shares: Mapping[str, float]) -> t
         f"Less than was asked was offered by {told}. Their records count with that weight, and estimates are those of "
         f"the fit with these weights",
     )
+
+
+def effective_settings(settings: Mapping[str, object], plan: Any, delta: float) -> dict[str, object]:
+    """What a run made of the settings that were left to the method, as far as its plan tells."""
+    places = (plan, getattr(plan, "cohort", None), getattr(plan, "promise", None))
+    found: dict[str, object] = {}
+    for name in (name for name, value in settings.items() if value is None):
+        found[name] = next((value for place in places if (value := getattr(place, name, None)) is not None), None)
+    if "delta" in found:
+        found["delta"] = delta
+    if "l2" in found and found["l2"] is None and hasattr(plan, "l2_mean"):
+        found["l2"] = plan.l2_mean * plan.cohort.n_units  # a plan has that of the mean over records
+    return {name: value for name, value in found.items() if isinstance(value, bool | int | float | str | tuple)}

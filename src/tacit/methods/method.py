@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -31,7 +32,7 @@ from tacit.federation.channel import Channel, Given
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.methods.cohort import Cohort, Promise
-from tacit.methods.learned import Learned, offer_notices, weighing_notices
+from tacit.methods.learned import Learned, effective_settings, offer_notices, weighing_notices
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
 from tacit.privacy.accounting import epsilon_of, guarantee_of
@@ -40,6 +41,8 @@ from tacit.privacy.guarantee import Guarantee, Relation, Unit
 from tacit.report.coefficient import coefficient_rows, coefficient_table, fit_facts, interval_table
 from tacit.report.facts import PartyFacts, RunFacts, TrafficFacts
 from tacit.report.heading import parse_headings
+from tacit.report.identity import column_facts
+from tacit.report.joint import joint_tests
 from tacit.report.metrics import Metrics, evaluate
 from tacit.report.page import Report
 from tacit.report.text import summary_text
@@ -358,11 +361,13 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return indices[inverse]
 
     def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
+        columns = column_facts(run.schema)
         return RunFacts(
             method=type(self).__name__,
             method_name=self.name,
             calibration=getattr(self, "calibration", None),
             settings=self.get_params(),
+            effective=effective_settings(self.get_params(), run.plan, self.delta_),
             headings=self.headings(),
             classes=tuple(str(c) for c in self.classes_),
             target=run.schema.target.name,
@@ -376,6 +381,10 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             ),
             seconds=seconds,
             coefficients=coefficient_rows(learned.coef, learned.intercept, run.schema, learned.inference),
+            columns=columns,
+            joint=()
+            if learned.coef is None
+            else joint_tests(learned.inference, run.schema, columns, len(learned.coef)),
             fit=fit_facts(learned.inference, run.n_records or None),
             notices=(
                 *learned.notices,
@@ -384,6 +393,8 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             ),
             seeded=run.seeded,
             verdict=learned.verdict,
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            version=sys.modules["tacit"].__version__,
         )
 
     def _party_facts(self, name: str, n_records: int | None, given: Given | None) -> PartyFacts:

@@ -20,8 +20,8 @@ from tacit.report.facts import RunFacts, facts_from_dict, facts_to_dict
 from tacit.storage import write_whole
 
 FORMAT = "tacit-model"
-VERSION = 2
-READABLE = (1, 2)  # the rows of version 1 are taken apart by tacit.report.row
+VERSION = 3
+READABLE = (1, 2, 3)  # the rows of version 1 are taken apart by tacit.report.row; 2 knows no study and no columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ class ModelFile:
             raise DataError(f"{path} is not a model file; `model.save(path)` writes one")
         if document.get("version") not in READABLE:
             raise DataError(
-                f"{path} has format version {document.get('version')}; this release reads versions 1 and {VERSION}"
+                f"{path} has format version {document.get('version')}; this release reads versions 1 to {VERSION}"
             )
         try:
             return cls._of(document)

@@ -27,6 +27,8 @@ class Neighbours:
             run, where a linear function of it is not what tells the two apart; None leaves it to the audit to find one.
         score_of: makes the score of the party "a" in either, and of the party "b" that is the same in both; None where
             there is no score.
+        loss: the largest logarithm of a ratio of probabilities, where that is known exactly for the prepared method: no
+            run is then needed, and events that are too rare to be seen count.
         claimed: the epsilon that a document claims for one run under these settings, where it is not `epsilon`.
     """
 
@@ -36,6 +38,7 @@ class Neighbours:
     settings: Mapping[str, object] = field(default_factory=dict)
     score: Score | None = None
     score_of: Callable[[Table, Table, Table], Score] | None = None
+    loss: Callable[[Any], float] | None = None
     claimed: float | None = None
 
     def of_persons(self, copies: int) -> Self:

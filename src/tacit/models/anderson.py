@@ -10,6 +10,19 @@ the last points that would bring the step to zero if s were linear (type II, mem
 within an angle of the newer ones are left out (Pollock and Rebholz 2023, angle filtering): they carry curvature from
 far away rather than a new direction.
 
+How far steps fall short. B bounds the curvature, so that steps are too short, in most directions by about the same
+factor. From 0 and with two classes (`Ascending.from_zero`) it is known what normal rows would do.
+
+1. With normal rows of second moments S, the mean of p x at v is k(r) S v / 4 (Stein 1981): r^2 = v'S v, k(r) is the
+   mean of 4 p (1 - p), and p = 1 / (1 + exp(-r Z)) with Z standard normal. With B = S / 4 the steps are s(v) = s(0) -
+   k(r) v. The optimum is s(0) / k(r), where r k(r) is the length of s(0) in the metric of S.
+2. *The first step.* k(r) is nearly 1 / sqrt(1 + pi r^2 / 8) (MacKay 1992), so that 1 / k(r) = 1 / sqrt(1 - pi L^2 / 8)
+   for a step of length L. In public units columns have about unit variance, and L is taken to be the plain length.
+3. *Later ones.* Whatever S is, s(0) - s(v) = k(r) v tells k(r) at every point v. What acceleration leaves of a step,
+   beyond the directions that its memory spans, is divided by it.
+
+Rows are never quite normal. That costs rounds and nothing else: such points are compared like all accelerated ones.
+
 Safeguard. A point with a lower l is rejected and its step is never asked for: the next question is the plain image of
 the last accepted point. From the second rejection on, half as much of the way beyond the plain image is taken each
 time, until one is accepted. At least one question in every `PLAIN_EVERY` is a plain image.
@@ -32,6 +45,7 @@ error.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,6 +61,8 @@ PLAIN_EVERY = 10
 _LEAST_SINE = 0.2  # of the angle between a difference of steps and the newer ones
 _TINY = 2.0**-1000
 _LEAST_NORM = 2.0**-10  # of a point, when an error is told relative to it
+_FURTHEST = 16.0  # times as far as the step itself: what is left of a step may be lengthened so much
+_LONGEST_FIRST = 2.5  # times the first step
 
 
 class Oracle(Protocol):
@@ -67,11 +83,16 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Ascending:
-    """Settings: `memory` 0 is the plain method; `tolerance` bounds the estimated relative error at the stop."""
+    """Settings: `memory` 0 is the plain method; `tolerance` bounds the estimated relative error at the stop.
+
+    `from_zero` says that a likelihood of two classes is ascended from 0, in units in which columns have about unit
+    variance. The first accelerated step is then as long as normal rows would have it.
+    """
 
     memory: int = 5
     tolerance: float = 1e-6
     max_rounds: int = 200
+    from_zero: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +162,11 @@ def ascend(
             accepted.append((ascent.point, step))
         if not plain:
             refusals = 0 if taken else refusals + 1
-        image, further = _estimate(ascent, list(accepted), shortfalls, taken=taken)
+        further = _further(ascent, list(accepted), settings)
+        image = _estimate(ascent, accepted[-1], further, shortfalls, taken=taken)
         ascent.converged = ascent.error <= settings.tolerance
-        plain = settings.memory == 0 or len(accepted) == 1 or not taken or since_plain >= PLAIN_EVERY - 1
+        is_blind = len(accepted) == 1 and np.array_equal(further, image)  # nothing says how far steps fall short
+        plain = settings.memory == 0 or is_blind or not taken or since_plain >= PLAIN_EVERY - 1
         if ascent.converged and settings.memory:
             ascent.point = further
         else:
@@ -154,21 +177,50 @@ def ascend(
             return ascent
 
 
+def _further(ascent: Ascent, accepted: list[tuple[Array, Array]], settings: Ascending) -> Array:
+    """How far one would extrapolate from the accepted points."""
+    origin = ascent.visits[0].step if settings.from_zero else None
+    if origin is None:
+        return extrapolate(accepted)
+    if len(accepted) == 1:
+        return normal_optimum(origin)
+    return extrapolate(accepted, lengthened=_shortness(origin, *accepted[-1]))
+
+
 def _estimate(
-    ascent: Ascent, accepted: list[tuple[Array, Array]], shortfalls: deque[float], *, taken: bool
-) -> tuple[Array, Array]:
-    """Tell the ascent its error; returns the last accepted point's image, and how far one would extrapolate."""
-    point, step = accepted[-1]
-    image, further = point + step, extrapolate(accepted)
+    ascent: Ascent, last: tuple[Array, Array], further: Array, shortfalls: deque[float], *, taken: bool
+) -> Array:
+    """Tell the ascent its error; returns the last accepted point's image."""
+    point, step = last
+    image: Array = point + step
     if taken:
         shortfalls.append(_norm(further - point) / max(_norm(step), _TINY))
     ascent.shortfall = max([1.0, *shortfalls])
     ascent.error = _norm(step) * ascent.shortfall / max(_norm(image), _LEAST_NORM)
-    return image, further
+    return image
 
 
-def extrapolate(accepted: list[tuple[Array, Array]]) -> Array:
-    """The point at which the step would be least if it were linear: from accepted points and steps, oldest first."""
+def normal_optimum(step: Array) -> Array:
+    """About where normal rows of two classes have their optimum, if this is the step from 0.
+
+    A step longer than any of theirs is left as it is: the columns' variances are not about 1.
+    """
+    rest = 1 - math.pi / 8 * float(step @ step)
+    return step * min(_LONGEST_FIRST, 1 / math.sqrt(rest)) if rest > 0 else step
+
+
+def _shortness(origin: Array, point: Array, step: Array) -> float:
+    """1 / k(r): by how much steps fall short at a point, if `origin` is the step from 0 and rows are normal."""
+    if not (told := float((origin - step) @ point)) > 0:
+        return 1.0
+    return min(max(1.0, float(point @ point) / told), _FURTHEST)
+
+
+def extrapolate(accepted: list[tuple[Array, Array]], *, lengthened: float = 1.0) -> Array:
+    """The point at which the step would be least if it were linear: from accepted points and steps, oldest first.
+
+    What the memory does not explain of the step is `lengthened`.
+    """
     point, step = accepted[-1]
     chosen: list[tuple[Array, Array]] = []  # differences of points and of steps, in units of the latter
     directions: list[Array] = []  # orthonormal, spanning the differences of steps
@@ -188,7 +240,7 @@ def extrapolate(accepted: list[tuple[Array, Array]]) -> Array:
         return image
     X, F = (np.stack(columns, axis=1) for columns in zip(*chosen, strict=True))
     weights = np.linalg.lstsq(F, step, rcond=None)[0]
-    further: Array = image - (X + F) @ weights
+    further: Array = point - X @ weights + lengthened * (step - F @ weights)
     return further
 
 

@@ -57,8 +57,8 @@ _SHORTEST = 2.0**-60  # share of a Newton step
 class FineRecords(Protocol):
     """Whatever can add up the statistics of all records, and their gradient in the finest floats."""
 
-    def sums(self, theta: Array) -> Sums:
-        """Value, gradient and curvature at `theta`."""
+    def sums(self, theta: Array, *, curvature: bool = True) -> Sums:
+        """Value and gradient at `theta`, and the curvature if it is asked for."""
         ...
 
     def extent(self) -> Extent:
@@ -168,10 +168,18 @@ def assured_fit(blocks: Blocks, *, problem: Problem, bounds: FitBounds, distance
     return _assured(records, lambda: fit(blocks, problem=problem), problem, bounds, distance)
 
 
-def assured_minimum(records: FineRecords, *, problem: Problem, bounds: FitBounds, distance: float) -> Array:
-    """The same on whatever answers for the records."""
+def assured_minimum(
+    records: FineRecords,
+    *,
+    problem: Problem,
+    bounds: FitBounds,
+    distance: float,
+    quick: Callable[[], Solution] | None = None,
+) -> Array:
+    """The same on whatever answers for the records; `quick` is a search that may fail, by default `minimise`."""
     bounds.check(distance)
-    return _assured(records, lambda: minimise(records, problem=problem), problem, bounds, distance)
+    quick = quick or (lambda: minimise(records, problem=problem))
+    return _assured(records, quick, problem, bounds, distance)
 
 
 def _assured(

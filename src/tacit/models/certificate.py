@@ -94,26 +94,45 @@ def certify(point: FitPoint, loss: Loss) -> Certificate:
         slack = math.sqrt(1 - curvature_error / low)
         nu_error = float(np.linalg.norm(s * gradient_error.ravel())) / math.sqrt(low)
         distance_bound = spread / slack * _self_concordant((nu + nu_error) / slack, reach / slack)
-    if point.l2_floor > 0:
-        norm = float(np.linalg.norm(point.gradient))
-        computed = min(computed, norm / point.l2_floor)
-        distance_bound = min(distance_bound, (norm + float(np.linalg.norm(gradient_error))) / point.l2_floor)
+    by_gradient = certify_by_gradient(point, loss)
+    computed, distance_bound = min(computed, by_gradient.computed), min(distance_bound, by_gradient.distance_bound)
     representation = 4 * _U * float(np.linalg.norm(point.theta))
     return Certificate(computed=computed, distance_bound=max(computed, distance_bound) + representation)
 
 
+def certify_by_gradient(point: FitPoint, loss: Loss) -> Certificate:
+    """What strong convexity alone certifies, ||g|| / l2; the point's curvature is not looked at.
+
+    Guarantees: as `certify`.
+    """
+    if not point.l2_floor > 0:
+        return Certificate(computed=math.inf, distance_bound=math.inf)
+    norm = float(np.linalg.norm(point.gradient))
+    error = float(np.linalg.norm(_gradient_error(point, loss)[0]))
+    representation = 4 * _U * float(np.linalg.norm(point.theta))
+    computed = norm / point.l2_floor
+    return Certificate(computed=computed, distance_bound=(norm + error) / point.l2_floor + representation)
+
+
 def rounding_errors(point: FitPoint, loss: Loss) -> tuple[Array, float]:
     """Worst-case rounding errors: of each gradient entry, and of the curvature in units of its own diagonal."""
-    size, bound = point.theta.size, point.column_bound
+    size = point.theta.size
+    gradient_error, relative, summation = _gradient_error(point, loss)
+    # |H_jl| <= sqrt(H_jj H_ll) turns relative errors into errors in units of the diagonal; the last term is the
+    # backward error of a Cholesky inverse (Higham 2002, theorem 10.3).
+    return gradient_error, size * (summation + 4 * relative + (16 + 4 * size) * _U)
+
+
+def _gradient_error(point: FitPoint, loss: Loss) -> tuple[Array, float, float]:
+    """The worst-case error of each gradient entry, with the relative errors of a probability and of a sum."""
+    bound = point.column_bound
     score_error = _gamma(loss.width + 2) * float((np.abs(point.theta) @ bound).max(initial=0.0))
     # A wrong class's probability is exp(score - true score - loss): four scores' errors, and that of the exponential.
     relative = math.expm1(6 * score_error) + (32 + 2 * loss.n_classes) * _U
     summation = _gamma(min(CHUNK_ROWS, point.sums.n_records) + point.sums.n_chunks + 2)
     data = (summation + 2 * relative) * point.sums.residual * np.broadcast_to(bound, loss.shape)
     penalty = np.abs(point.gradient) + np.abs(point.gradient - point.sums.gradient)
-    # |H_jl| <= sqrt(H_jj H_ll) turns relative errors into errors in units of the diagonal; the last term is the
-    # backward error of a Cholesky inverse (Higham 2002, theorem 10.3).
-    return data + 4 * _U * penalty, size * (summation + 4 * relative + (16 + 4 * size) * _U)
+    return data + 4 * _U * penalty, relative, summation
 
 
 def _inverse(H: Array) -> Array | None:

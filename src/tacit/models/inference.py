@@ -11,15 +11,18 @@ the directions that change no probability. Contrasts with a reference class are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtr, ndtri
 
 from tacit.errors import SettingError
 from tacit.models.loss import Array
-from tacit.models.problem import Solution
+from tacit.models.problem import Problem, Solution
+
+Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +40,22 @@ class Inference:
     log_likelihood: float
     aic: float
     n_records: int
+    null_log_likelihood: float | None = None  # of the model without features; None where class counts are not known
+    n_slopes: int = 0  # how many parameters that model lacks
 
 
-def infer(solution: Solution, *, units: Array | None = None, confidence: float = 0.95) -> Inference:
+def infer(
+    solution: Solution,
+    *,
+    units: Array | None = None,
+    confidence: float = 0.95,
+    class_counts: Counts | None = None,
+) -> Inference:
     """Wald inference for `units` @ theta.ravel().
 
     `units` (q, number of parameters) turns the parameters that were fitted, on scaled features, into those of the
-    original units. Without it the coefficients are told as fitted, and the intercept times its constant.
+    original units. Without it the coefficients are told as fitted, and the intercept times its constant. With
+    `class_counts` the likelihood without features is told, too.
 
     Guarantees:
         At l2 = 0 the numbers are those of the maximum-likelihood fit; low <= estimate <= high.
@@ -54,7 +66,7 @@ def infer(solution: Solution, *, units: Array | None = None, confidence: float =
     J = _as_fitted(solution) if units is None else units
     if J.ndim != 2 or J.shape[1] != size:
         raise SettingError(f"units has shape {J.shape}; it must have one column for each of {size} parameters")
-    return wald(
+    found = wald(
         J @ solution.theta.ravel(),
         J @ covariance_of(solution) @ J.T,
         n_parameters=(solution.problem.n_classes - 1) * solution.problem.loss.width,
@@ -62,6 +74,16 @@ def infer(solution: Solution, *, units: Array | None = None, confidence: float =
         n_records=solution.n_records,
         confidence=confidence,
     )
+    return found if class_counts is None else against_null(found, solution.problem, class_counts)
+
+
+def against_null(found: Inference, problem: Problem, class_counts: Counts) -> Inference:
+    """The inference with the likelihood of the model without features, which class counts alone tell."""
+    counts = np.asarray(class_counts, dtype=np.float64)
+    n = counts.sum()
+    share = np.full(len(counts), 1 / len(counts)) if problem.intercept == "none" else counts / n
+    null = float(np.sum(counts * np.log(np.where(counts > 0, share, 1.0))))
+    return replace(found, null_log_likelihood=null, n_slopes=(problem.n_classes - 1) * problem.n_features)
 
 
 def wald(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -90,7 +92,7 @@ class Solution:
         ||theta - theta*||_2 <= distance_bound, rounding included. For softmax with unpenalised parameters, where adding
         the same to every class changes nothing, theta* is the optimum that sums to zero over the classes.
 
-    `curvature` is that of the objective, penalty included, over theta.ravel().
+    `measure` computes the curvature; one of many columns is large, and few who fit look at it.
     """
 
     problem: Problem
@@ -99,9 +101,14 @@ class Solution:
     distance_bound: float
     objective: float
     log_likelihood: float
-    curvature: Array
+    measure: Callable[[], Array]
     n_records: int
     passes: int
+
+    @cached_property
+    def curvature(self) -> Array:
+        """The curvature of the objective, penalty included, over theta.ravel()."""
+        return self.measure()
 
     @property
     def coef(self) -> Array:

@@ -6,6 +6,7 @@ class changes no probability and can only raise the penalty), so the search stay
 
 1. Of a stream, read the first rows. If they are all there is, keep them; otherwise fit them roughly, and approach
    the optimum of all rows with steps that use the curvature of the first.
+   Of few rows with many columns, try a guess from the rows' products (`wide`); its gradient may certify it.
 2. Evaluate value, gradient and curvature in one pass. Drop a start worse than theta = 0 (F = n ln C).
 3. Take the Newton step, shortened until F falls or its slope along the step halves.
 4. Stop when the certificate is within the tolerance, or when rounding hides any further progress.
@@ -14,23 +15,28 @@ class changes no probability and can only raise the penalty), so the search stay
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tacit.errors import DataError, NotConverged
-from tacit.models.certificate import Certificate, FitPoint, certify
+from tacit.models.certificate import Certificate, FitPoint, certify, certify_by_gradient
 from tacit.models.diagnosis import explain_missing_class, explain_no_optimum
-from tacit.models.loss import Array, Blocks, FineArray, Labels, Rows, Sums
+from tacit.models.loss import Array, Blocks, FineArray, Labels, Rows, Sums, total
 from tacit.models.problem import Intercept, Problem, Solution
+from tacit.models.wide import is_wide, wide_guess
 
-__all__ = ["BlockRecords", "Extent", "Intercept", "Problem", "Records", "Solution", "fit", "minimise"]
+__all__ = ["BlockRecords", "Extent", "Intercept", "Problem", "Records", "Solution", "fit", "minimise", "settled"]
+
+Kind = TypeVar("Kind")
 
 _START_ROWS = 65_536
 _START_VALUES = 2**23
+_LARGE = 256  # parameters whose curvature is better not multiplied by itself
 _SINGULAR = 1e-13  # of a curvature with unit diagonal: below it, rounding decides
 
 
@@ -43,6 +49,11 @@ def fit(blocks: Blocks, *, problem: Problem, on_pass: Callable[[int, float], Non
     """
     head, complete = _read_head(blocks, problem)
     records = BlockRecords((lambda: head) if complete else blocks, problem)
+    if complete and is_wide(sum(len(block[1]) for block in head), problem):
+        records.extent()  # looks at every block before anything is computed from it
+        solution = settled(records, wide_guess(head, problem), problem=problem)
+        if solution is not None:
+            return solution
     if problem.start is not None or complete:
         return minimise(records, problem=problem, on_pass=on_pass)
     start, passes = _approach(records, problem, *_rough_fit(head, problem))
@@ -67,12 +78,22 @@ def minimise(records: Records, *, problem: Problem, on_pass: Callable[[int, floa
         certificate = search.certificate(here, step)
         if certificate is not None:
             stalled = certificate.computed > 0.5 * best and 2 * certificate.computed <= certificate.distance_bound
-            within = certificate.computed <= problem.tolerance * max(1.0, float(np.linalg.norm(here.theta)))
-            if math.isfinite(certificate.distance_bound) and (within or stalled):
+            if search.is_within(here, certificate) or (math.isfinite(certificate.distance_bound) and stalled):
                 return search.solution(here, certificate)
             best = min(best, certificate.computed)
         search.check_optimum_exists(here, step, certificate)
         here = search.descend(here, step)
+
+
+def settled(records: Records, theta: Array, *, problem: Problem) -> Solution | None:
+    """The solution at `theta`, if its gradient alone certifies it: no curvature is computed. None if it does not.
+
+    Guarantees: as `fit`.
+    """
+    search = _Search(records, problem, None)
+    here = search.evaluate(theta, curvature=False)
+    certificate = search.gradient_certificate(here)
+    return search.solution(here, certificate) if search.is_within(here, certificate) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +107,8 @@ class Extent:
 class Records(Protocol):
     """Whatever can add up the statistics of all records at a parameter."""
 
-    def sums(self, theta: Array) -> Sums:
-        """Value, gradient and curvature at `theta`."""
+    def sums(self, theta: Array, *, curvature: bool = True) -> Sums:
+        """Value and gradient at `theta`, and the curvature if it is asked for."""
         ...
 
     def extent(self) -> Extent:
@@ -100,7 +121,7 @@ class _Iterate:
     theta: Array
     objective: float
     gradient: Array
-    curvature: Array  # positive definite: see _definite
+    curvature: Array  # positive definite: see _definite; empty where it was not asked for
     sums: Sums
 
 
@@ -115,10 +136,10 @@ class _Search:
         self.passes = 0
         self.uncertain = 0  # iterates that hardly move any more and still have no certificate
 
-    def evaluate(self, theta: Array) -> _Iterate:
+    def evaluate(self, theta: Array, *, curvature: bool = True) -> _Iterate:
         if self.centred:
             theta = theta - theta.mean(axis=0)
-        sums = self.records.sums(theta)
+        sums = self.records.sums(theta, curvature=curvature)
         if sums.n_records == 0:
             raise DataError("the table has no records; a fit needs at least one")
         self.passes += 1
@@ -126,11 +147,11 @@ class _Search:
         if self.centred:
             gradient -= gradient.mean(axis=0)  # zero but for rounding
         objective = sums.loss + 0.5 * float((self.penalty * theta**2).sum()) + float((self.linear * theta).sum())
-        assert sums.curvature is not None
-        H = sums.curvature + np.diag(self.penalty.ravel())
+        H = np.zeros((0, 0)) if sums.curvature is None else sums.curvature + np.diag(self.penalty.ravel())
         if self.on_pass is not None:
             self.on_pass(self.passes, float(np.linalg.norm(gradient)))
-        return _Iterate(theta=theta, objective=objective, gradient=gradient, curvature=self._definite(H), sums=sums)
+        definite = self._definite(H) if curvature else H
+        return _Iterate(theta=theta, objective=objective, gradient=gradient, curvature=definite, sums=sums)
 
     def _definite(self, H: Array) -> Array:
         """H, raised in the directions that add the same to every class: the search never takes them."""
@@ -161,7 +182,22 @@ class _Search:
         near = float(np.linalg.norm(step)) <= self.problem.tolerance * max(1.0, float(np.linalg.norm(here.theta)))
         if not (near or decrement <= 1e-12):
             return None
-        point = FitPoint(
+        # The whole certificate takes several products of matrices as large as the curvature.
+        if here.theta.size >= _LARGE and self.is_within(here, by_gradient := self.gradient_certificate(here)):
+            return by_gradient
+        return certify(self._point(here), self.loss)
+
+    def gradient_certificate(self, here: _Iterate) -> Certificate:
+        """What the gradient and the penalty certify without a curvature; infinite if not all is penalised."""
+        return certify_by_gradient(self._point(here), self.loss)
+
+    def is_within(self, here: _Iterate, certificate: Certificate) -> bool:
+        """Whether the computed distance is within the tolerance, and a distance is certified at all."""
+        within = certificate.computed <= self.problem.tolerance * max(1.0, float(np.linalg.norm(here.theta)))
+        return within and math.isfinite(certificate.distance_bound)
+
+    def _point(self, here: _Iterate) -> FitPoint:
+        return FitPoint(
             theta=here.theta,
             gradient=here.gradient,
             curvature=here.curvature,
@@ -169,7 +205,6 @@ class _Search:
             column_bound=self._column_bound(),
             l2_floor=self.problem.l2 if self.problem.strongly_convex else 0.0,
         )
-        return certify(point, self.loss)
 
     def check_classes(self) -> None:
         """An unpenalised intercept of a class without records runs to minus infinity."""
@@ -219,7 +254,6 @@ class _Search:
                 return here  # rounding hides any descent; the certificate decides
 
     def solution(self, here: _Iterate, certificate: Certificate) -> Solution:
-        assert here.sums.curvature is not None
         return Solution(
             problem=self.problem,
             theta=here.theta,
@@ -227,10 +261,15 @@ class _Search:
             distance_bound=certificate.distance_bound,
             objective=here.objective,
             log_likelihood=here.sums.log_likelihood,
-            curvature=here.sums.curvature + np.diag(self.penalty.ravel()),
+            measure=lambda: self._curvature(here),
             n_records=here.sums.n_records,
             passes=self.passes,
         )
+
+    def _curvature(self, here: _Iterate) -> Array:
+        sums = here.sums if here.sums.curvature is not None else self.records.sums(here.theta)
+        assert sums.curvature is not None
+        return sums.curvature + np.diag(self.penalty.ravel())
 
 
 class BlockRecords:
@@ -242,8 +281,12 @@ class BlockRecords:
 
     def sums(self, theta: Array, *, curvature: bool = True) -> Sums:
         """Value, gradient and curvature at `theta`, in one pass."""
-        blocks = self._measured() if self._extent is None else self._blocks()
-        return self._problem.loss.fold(blocks, theta, curvature=curvature)
+        loss = self._problem.loss
+        if self._extent is not None:
+            return loss.sums(self._blocks, theta, curvature=curvature)
+        fold = partial(loss.fold, theta=theta, curvature=curvature)
+        sums, self._extent = total(self._blocks, partial(_measured, problem=self._problem, fold=fold), _both)
+        return sums
 
     def fine_gradient(self, theta: Array) -> FineArray:
         """The gradient at `theta` in the finest floats."""
@@ -252,26 +295,47 @@ class BlockRecords:
     def extent(self) -> Extent:
         """What the first pass saw."""
         if self._extent is None:
-            for _ in self._measured():
-                pass
-        assert self._extent is not None
+            _, self._extent = total(self._blocks, partial(_measured, problem=self._problem, fold=_nothing), _extents)
         return self._extent
 
-    def _measured(self) -> Iterator[Rows]:
-        problem = self._problem
-        bound = np.zeros(problem.n_features)
-        counts = np.zeros(problem.n_classes, dtype=np.int64)
-        for block in self._blocks():
+
+Measured = tuple[Kind, Extent]
+
+
+def _measured(blocks: Iterable[Rows], *, problem: Problem, fold: Callable[[Iterable[Rows]], Kind]) -> Measured[Kind]:
+    """What `fold` makes of the blocks, which are checked and measured in the same pass."""
+    bound = np.zeros(problem.n_features)
+    counts = np.zeros(problem.n_classes, dtype=np.int64)
+
+    def checked() -> Iterator[Rows]:
+        for block in blocks:
             X, y = block[:2]
             _check_block(X, y, problem)
             if len(X):
                 np.maximum(bound, np.maximum(X.max(axis=0), -X.min(axis=0)), out=bound)
-                counts += np.bincount(y, minlength=problem.n_classes)
+                np.add(counts, np.bincount(y, minlength=problem.n_classes), out=counts)
             if not np.isfinite(bound).all():
                 columns = ", ".join(problem.column_name(int(j)) for j in np.flatnonzero(~np.isfinite(bound)))
                 raise DataError(f"missing or infinite values in column {columns}; drop or impute them first")
             yield block
-        self._extent = Extent(column_bound=bound, class_counts=counts)
+
+    return fold(checked()), Extent(column_bound=bound, class_counts=counts)
+
+
+def _nothing(blocks: Iterable[Rows]) -> None:
+    for _ in blocks:
+        pass
+
+
+def _extents(one: Measured[Kind], other: Measured[Kind]) -> Measured[Kind]:
+    """The extent of both, and what was folded first."""
+    bound = np.maximum(one[1].column_bound, other[1].column_bound)
+    return one[0], Extent(column_bound=bound, class_counts=one[1].class_counts + other[1].class_counts)
+
+
+def _both(one: Measured[Sums], other: Measured[Sums]) -> Measured[Sums]:
+    """The sums and the extent of both."""
+    return one[0] + other[0], _extents(one, other)[1]
 
 
 def _check_block(X: Array, y: Labels, problem: Problem) -> None:

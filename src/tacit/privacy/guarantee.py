@@ -28,6 +28,12 @@ class Guarantee:
         For all tables D, D' that differ in one `unit` as `relation` says, and every set S of outcomes,
         P(outcome on D in S) <= exp(epsilon) P(outcome on D' in S) + delta.
         `epsilon` = infinity is the honest way to write "no promise".
+
+    Example:
+        >>> import tacit
+        >>> guarantee = tacit.Guarantee(epsilon=1.0, delta=1e-6)
+        >>> "by at most a factor of 2.72" in guarantee.plain_words()
+        True
     """
 
     epsilon: float
@@ -54,22 +60,26 @@ class Guarantee:
         return asdict(self) | {"epsilon": self.epsilon if self.is_private else None}
 
     def plain_words(self) -> str:
-        """One sentence that a data owner's lawyer can read."""
+        """A few sentences that a data owner's lawyer can read."""
         if not self.is_private:
             return "Nothing is promised about any single record: this result is NOT differentially private."
         whom = _WHOM[self.unit]
-        how = "added or removed"
-        if self.relation == "replace-one":
-            how = "replaced by any other" if self.unit == "record" else "replaced by any others"
+        which, them = ("The record", "it") if self.unit == "record" else ("These records", "them")
+        how = (
+            "added or removed"
+            if self.relation == "add-remove"
+            else f"replaced by any other{'' if self.unit == 'record' else 's'}"
+        )
         factor = math.exp(min(self.epsilon, 700.0))
         odds = f"{factor:.3g}" if factor < 1e6 else "a million or more"
         words = (
-            f"An attacker who knows everything but {whom}, which may be {how}, can raise the odds of any guess about "
-            f"it by at most a factor of {odds} (epsilon = {self.epsilon:g})"
+            f"An attacker who knows everything but {whom} can raise the odds of any guess about {them} by at most a "
+            f"factor of {odds} (epsilon = {self.epsilon:g})."
         )
+        words += f" {which} may be {how}."
         if self.delta:
-            words += f", except with probability {self.delta:.2g} (delta)"
-        return words + "."
+            words += f" The promise may fail with probability {self.delta:.2g} (delta)."
+        return words
 
 
 def check_epsilon(epsilon: float, name: str = "epsilon") -> None:

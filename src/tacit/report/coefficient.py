@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.schema import Schema
+from tacit.data.schema import Numeric, Schema
 from tacit.models.inference import Inference
 from tacit.report.facts import FitFacts
 from tacit.report.row import INTERCEPT, CoefficientRow, row_of
@@ -32,6 +32,7 @@ def coefficient_rows(
     if coef is None or intercept is None:
         return ()
     units = schema.original_units()
+    per = {feature.name: feature.per for feature in schema.features if isinstance(feature, Numeric)}
     names = (*schema.column_names, INTERCEPT)
     rows = []
     for c, (weights, constant) in enumerate(zip(coef, intercept, strict=True)):
@@ -39,22 +40,30 @@ def coefficient_rows(
         class_name = None if len(coef) == 1 else schema.target.classes[c]
         for i in (len(names) - 1, *range(len(names) - 1)):
             at = i if len(coef) == 1 else c * len(names) + i
-            rows.append(_row(names[i], float(values[i]), class_name, inference, at))
+            told = {"class_name": class_name, "per": per.get(names[i], 1.0)}
+            rows.append(_row(names[i], float(values[i]), inference, at, told))
     return tuple(rows)
 
 
-def _row(name: str, value: float, class_name: str | None, inference: Inference | None, at: int) -> CoefficientRow:
+def _row(name: str, value: float, inference: Inference | None, at: int, told: Mapping[str, Any]) -> CoefficientRow:
     if inference is None:
-        return CoefficientRow(name=name, estimate=value if np.isfinite(value) else None, class_name=class_name)
+        estimate = told["per"] * value if np.isfinite(value) else None
+        return CoefficientRow(name=name, estimate=estimate, **told)
     numbers = {key: float(getattr(inference, key)[at]) for key in _NUMBERS}
-    return row_of(name, numbers, prediction=value, class_name=class_name)
+    return row_of(name, numbers, prediction=value, **told)
 
 
 def fit_facts(inference: Inference | None, n_records: int | None) -> FitFacts | None:
     """How well the model fits, where an inference tells."""
     if inference is None:
         return None
-    return FitFacts(log_likelihood=inference.log_likelihood, aic=inference.aic, n_records=n_records)
+    return FitFacts(
+        log_likelihood=inference.log_likelihood,
+        aic=inference.aic,
+        n_records=n_records,
+        null_log_likelihood=inference.null_log_likelihood,
+        degrees=inference.n_slopes,
+    )
 
 
 def coefficient_table(rows: Sequence[CoefficientRow]) -> pd.DataFrame:

@@ -9,12 +9,13 @@ from statistics import fmean, stdev
 from tacit.errors import SettingError
 from tacit.report.document import Document
 from tacit.report.facts import RunFacts
-from tacit.report.grid import comparison_grid, headings_grid, settings_grid, spending_grid, traffic_grid
+from tacit.report.grid import comparison_grid, headings_grid, spending_grid, traffic_grid
 from tacit.report.metrics import Metrics
 from tacit.report.number import plural
 from tacit.report.page import Report
 from tacit.report.plain import Plain, printable
 from tacit.report.plots import Bar, comparison_plot
+from tacit.report.study_grid import settings_grid
 from tacit.report.text import banner_lines, grid_text, spending_text, traffic_text, who_saw_what_text
 from tacit.report.verdict import worth
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from tacit.errors import SettingError
 from tacit.privacy.guarantee import Guarantee
+from tacit.report.identity import ColumnFacts, StudyFacts
+from tacit.report.joint import JointTest
 from tacit.report.row import CoefficientRow, row_from_dict
 
 Calibration = Literal["sound", "paper"]
@@ -57,11 +59,49 @@ class FitFacts:
     log_likelihood: float | None
     aic: float | None
     n_records: int | None
+    null_log_likelihood: float | None = None  # of the model without features
+    degrees: int = 0  # how many parameters that model lacks
+
+    @property
+    def ratio_statistic(self) -> float | None:
+        """The likelihood-ratio statistic against the model without features.
+
+        Of a penalised fit it is smaller than that of the largest likelihood, so that its test errs on the safe side.
+        """
+        if self.log_likelihood is None or self.null_log_likelihood is None or not self.degrees:
+            return None
+        return max(0.0, 2 * (self.log_likelihood - self.null_log_likelihood))
+
+    @property
+    def ratio_p(self) -> float | None:
+        """How likely so large a statistic is where no feature matters (chi-squared)."""
+        from scipy.special import gammaincc
+
+        return None if self.ratio_statistic is None else float(gammaincc(self.degrees / 2, self.ratio_statistic / 2))
+
+    @property
+    def mcfadden(self) -> float | None:
+        """McFadden's pseudo-R2, 1 - l / l0."""
+        if self.ratio_statistic is None or not self.null_log_likelihood or self.log_likelihood is None:
+            return None
+        return 1 - self.log_likelihood / self.null_log_likelihood
+
+    @property
+    def nagelkerke(self) -> float | None:
+        """Nagelkerke's pseudo-R2: that of Cox and Snell over the most that it can be."""
+        if self.ratio_statistic is None or not self.n_records or not self.null_log_likelihood:
+            return None
+        return math.expm1(-self.ratio_statistic / self.n_records) / math.expm1(
+            2 * self.null_log_likelihood / self.n_records
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
     """One finished run; `verdict` is what its method found the model to be worth, and is the first line of every text.
+
+    `settings` are what the method was made with, and `effective` what the run made of those that were left to it.
+    `study` is known where a study was run; `finished` is a time in UTC, and `version` that of the software.
 
     Guarantees:
         `is_private` is true only if a finite epsilon is promised, the calibration is not the paper's, the generator was
@@ -85,6 +125,12 @@ class RunFacts:
     notices: tuple[str, ...] = ()
     seeded: bool = False
     verdict: str | None = None
+    effective: Mapping[str, object] = field(default_factory=dict)
+    columns: tuple[ColumnFacts, ...] = ()
+    joint: tuple[JointTest, ...] = ()
+    study: StudyFacts | None = None
+    finished: str = ""
+    version: str = ""
 
     def __post_init__(self) -> None:
         """Check the names that come from a closed list."""
@@ -138,6 +184,13 @@ class RunFacts:
         return self.guarantee.plain_words()
 
     @property
+    def modelled(self) -> str:
+        """What the coefficients are about, in words: whose odds, against what."""
+        if len(self.classes) == 2:
+            return f"the odds of {self.target} = {self.classes[1]} against {self.classes[0]}"
+        return f"the log-probability of each class of {self.target} against the mean over the classes"
+
+    @property
     def has_standard_errors(self) -> bool:
         """Whether any coefficient has a standard error, or is told not to be identified."""
         return any(row.standard_error is not None or not row.identified for row in self.coefficients)
@@ -150,16 +203,19 @@ class RunFacts:
 
 def facts_to_dict(facts: RunFacts) -> dict[str, object]:
     """The facts as JSON holds them, so that `facts_from_dict` gives them back; infinities are texts."""
-    return {field.name: _to_json(getattr(facts, field.name)) for field in fields(facts)}
+    return {one.name: _to_json(getattr(facts, one.name)) for one in fields(facts)}
 
 
 def facts_from_dict(document: Mapping[str, Any]) -> RunFacts:
     """The facts that `facts_to_dict` wrote; a `KeyError`, `TypeError` or `ValueError` if they are damaged."""
     values = {name: _from_json(value) for name, value in document.items()}
-    guarantee, fit = values["guarantee"], values["fit"]
+    guarantee, fit, study = values["guarantee"], values["fit"], values.get("study")
     return RunFacts(
         **values
         | {
+            "study": None if study is None else StudyFacts(**study),
+            "columns": tuple(_column_from(column) for column in values.get("columns", ())),
+            "joint": tuple(JointTest(**test) for test in values.get("joint", ())),
             "classes": tuple(values["classes"]),
             "notices": tuple(values["notices"]),
             "parties": tuple(PartyFacts(**party) for party in values["parties"]),
@@ -171,6 +227,10 @@ def facts_from_dict(document: Mapping[str, Any]) -> RunFacts:
     )
 
 
+def _column_from(document: Mapping[str, Any]) -> ColumnFacts:
+    return ColumnFacts(**{**document, "levels": tuple(document["levels"]), "terms": tuple(document["terms"])})
+
+
 def _to_json(value: object) -> object:
     match value:
         case float() if math.isinf(value):
@@ -180,7 +240,7 @@ def _to_json(value: object) -> object:
         case list() | tuple():
             return [_to_json(item) for item in value]
         case _ if is_dataclass(value) and not isinstance(value, type):
-            return {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
+            return {one.name: _to_json(getattr(value, one.name)) for one in fields(value)}
         case _:
             return value
 

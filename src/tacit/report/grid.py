@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tacit.report.facts import HEADINGS, RunFacts
 from tacit.report.number import UNKNOWN, byte_count, count, duration, number, p_value, percent, short
-from tacit.report.plain import plain_text, printable
+from tacit.report.plain import printable
 from tacit.report.row import NOT_IDENTIFIED, CoefficientRow
 
 if TYPE_CHECKING:
@@ -60,8 +60,10 @@ def coefficient_grid(facts: RunFacts, most_rows: int | None = None) -> Grid:
     rows: Sequence[CoefficientRow] = facts.coefficients
     note = coefficient_note(facts)
     if most_rows is not None and len(rows) > most_rows:
-        kept = sorted(range(len(rows)), key=lambda k: -abs(rows[k].estimate or 0.0))[:most_rows]
-        note = f"The {most_rows:,} largest of {len(rows):,} coefficients; all are in the JSON report. {note}".strip()
+        kept = sorted(range(len(rows)), key=lambda k: rows[k].weight, reverse=True)[:most_rows]
+        by = ", by |z|" if facts.has_standard_errors else ""
+        told = f"The {most_rows:,} largest of {len(rows):,} coefficients{by}; all are in the JSON report."
+        note = f"{told} {note}".strip()
         rows = [rows[k] for k in sorted(kept)]
     columns: list[str] = ["class"] if any(row.class_name is not None for row in rows) else []
     columns += ["term", "coef"]
@@ -80,7 +82,7 @@ def _coefficient_cell(row: CoefficientRow, column: str) -> str:
         case "class":
             return printable(row.class_name or "")
         case "term":
-            return printable(row.name)
+            return printable(row.shown_name)
         case "coef":
             return number(row.estimate) if row.identified else NOT_IDENTIFIED
         case "P>|z|":
@@ -104,8 +106,8 @@ def coefficient_note(facts: RunFacts) -> str:
         return " ".join(words)
     if facts.guarantee is not None and facts.guarantee.is_private:
         return (
-            "No standard errors: the usual ones ignore the noise that was added for privacy, and computing them would "
-            "be a further release about the records."
+            "No standard errors: the usual ones ignore the noise that was added for privacy. Computing them would be a "
+            "further release about the records."
         )
     return "No standard errors: this method does not compute them."
 
@@ -166,13 +168,6 @@ def headings_grid(headings: Mapping[str, str]) -> Grid:
     )
     columns = ("heading", "question", "answer")
     return Grid(title="Who saw what", columns=columns, rows=rows, left=frozenset(columns))
-
-
-def settings_grid(facts: RunFacts) -> Grid:
-    """The settings of the method, by their Python names."""
-    rows = tuple((printable(name), plain_text(value)) for name, value in sorted(facts.settings.items()))
-    columns = ("setting", "value")
-    return Grid(title="Settings", columns=columns, rows=rows, left=frozenset(columns))
 
 
 def metrics_grid(metrics: Mapping[str, Metrics]) -> Grid:

@@ -15,7 +15,6 @@ from tacit.report.grid import (
     headings_grid,
     metrics_grid,
     promised_epsilon,
-    settings_grid,
     spending_grid,
     traffic_grid,
 )
@@ -23,12 +22,23 @@ from tacit.report.metrics import Metrics
 from tacit.report.number import byte_count, count, duration, percent, plural, short
 from tacit.report.plain import Plain, plain, printable
 from tacit.report.plots import calibration_plot, forest_plot, roc_plot, spending_plot
+from tacit.report.study_grid import (
+    citation,
+    columns_grid,
+    fit_grid,
+    identity_grid,
+    joint_grid,
+    reference_note,
+    settings_grid,
+)
 from tacit.report.text import (
     WIDTH,
     metrics_text,
     settings_text,
     spending_text,
+    study_text,
     summary_text,
+    tests_text,
     traffic_text,
     who_saw_what_text,
 )
@@ -56,13 +66,15 @@ class Report(Document):
         """The report as plain text: the regression table first, then what it cost whom."""
         facts = self.facts
         parts = [summary_text(facts, self.metrics), textwrap.fill(facts.promise, WIDTH) + "\n"]
+        parts += [text for text in (tests_text(facts),) if text]
         if self.metrics:
             parts.append(metrics_text(self.metrics))
-        parts += [spending_text(facts), traffic_text(facts)]
+        parts += [study_text(facts), spending_text(facts), traffic_text(facts)]
         if headings_grid(facts.headings).rows:
             parts.append(who_saw_what_text(facts.headings))
         if facts.settings:
             parts.append(settings_text(facts))
+        parts.append(textwrap.fill(f"How to cite: {citation(facts)}", WIDTH) + "\n")
         return "\n".join(parts)
 
     def as_dict(self) -> dict[str, Plain]:
@@ -81,8 +93,19 @@ class Report(Document):
     def _page_parts(self) -> tuple[str, dict[str, object]]:
         facts = self.facts
         table = coefficient_grid(facts, MOST_ROWS)
+        joint = joint_grid(facts)
+        subject = facts.target if facts.study is None else facts.study.name
+        first = {heading: facts.headings[heading] for heading in ("Trust", "Revealed") if heading in facts.headings}
         return "report.html.j2", {
-            "title": f"{printable(facts.target)}, learned by {facts.method_name}",
+            "title": f"{printable(subject)}, learned by {facts.method_name}",
+            "prefix": self._id_prefix(),
+            "identity": identity_grid(facts),
+            "columns": columns_grid(facts),
+            "references": reference_note(facts),
+            "fit": fit_grid(facts),
+            "joint": joint if joint.rows else None,
+            "first": headings_grid(first),
+            "citation": citation(facts),
             "facts": facts,
             "verdicts": verdict_lines(facts, self.metrics),
             "lead": lead(facts),

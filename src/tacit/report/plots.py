@@ -50,21 +50,23 @@ class Bar:
 
 
 def forest_plot(rows: Sequence[CoefficientRow], *, figure_id: str) -> str:
-    """Odds ratios with the rows' own 95 % intervals on a logarithmic axis; the 25 largest effects if there are more.
+    """Odds ratios with the rows' own 95 % intervals on a logarithmic axis, the largest |z| first, at most 25.
 
-    A term that is not identified comes last, with words in the place of a point.
+    Where nothing has a z, the largest effect comes first. A term that is not identified comes last, with words in the
+    place of a point.
     """
     terms = [row for row in rows if row.name != INTERCEPT]
-    shown = sorted(terms, key=lambda row: math.inf if row.estimate is None else -abs(row.estimate))[:MOST_TERMS]
+    shown = sorted(terms, key=lambda row: row.weight, reverse=True)[:MOST_TERMS]
     title = "Odds ratios" if len(shown) == len(terms) else f"Odds ratios: the {MOST_TERMS} largest of {len(terms)}"
     with_intervals = any(row.low is not None for row in shown)
+    order = "largest |z| first" if any(row.z is not None for row in shown) else "largest effect first"
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         axes.axvline(0, color=GREY, linewidth=1, linestyle="--")
         for height, row in enumerate(shown):
             _draw_effect(axes, height, row)
-        axes.set_yticks(range(len(shown)), [_label(row.label) for row in shown])
+        axes.set_yticks(range(len(shown)), [_label(row.shown_label) for row in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         _odds_axis(axes)
         axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
@@ -74,7 +76,7 @@ def forest_plot(rows: Sequence[CoefficientRow], *, figure_id: str) -> str:
         draw,
         figure_id=figure_id,
         title=title + (", with 95 % intervals" if with_intervals else ""),
-        description=f"Odds ratio of each term, largest effect first. {'; '.join(map(_effect_words, shown))}.",
+        description=f"Odds ratio of each term, {order}. {'; '.join(map(_effect_words, shown))}.",
         height=1.1 + 0.27 * max(len(shown), 2),
     )
 
@@ -92,8 +94,8 @@ def _draw_effect(axes: Axes, height: int, row: CoefficientRow) -> None:
 
 def _effect_words(row: CoefficientRow) -> str:
     if row.odds_low is None:
-        return f"{row.label}: {number(row.odds_ratio) if row.identified else NOT_IDENTIFIED}"
-    return f"{row.label}: {number(row.odds_ratio)} ({number(row.odds_low)} to {number(row.odds_high)})"
+        return f"{row.shown_label}: {number(row.odds_ratio) if row.identified else NOT_IDENTIFIED}"
+    return f"{row.shown_label}: {number(row.odds_ratio)} ({number(row.odds_low)} to {number(row.odds_high)})"
 
 
 def calibration_plot(metrics: Mapping[str, Metrics], *, figure_id: str) -> str:

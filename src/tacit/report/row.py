@@ -21,11 +21,12 @@ class CoefficientRow:
 
     Attributes:
         name: the term; `INTERCEPT` for the constant one.
-        estimate: the log odds ratio of one unit, in original units. None: not identified at this epsilon.
+        estimate: the log odds ratio of `per` original units. None: not identified at this epsilon.
         standard_error, z, p: of that estimate; None if they were not computed.
         low, high: the ends of its 95 % interval.
         prediction: the model's own coefficient where it is another one, drawn towards 0 to predict better.
         class_name: set where there are more than two classes.
+        per: for how many original units all numbers of the row are told.
 
     Guarantees:
         low <= estimate <= high, and every number is finite. Nothing but `prediction` is told of a row that is not
@@ -41,6 +42,7 @@ class CoefficientRow:
     high: float | None = None
     prediction: float | None = None
     class_name: str | None = None
+    per: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse numbers that do not belong together."""
@@ -67,8 +69,25 @@ class CoefficientRow:
         return self.name if self.class_name is None else f"{self.name} [{self.class_name}]"
 
     @property
+    def shown_name(self) -> str:
+        """The name as tables and pictures show it, with the number of units that it is told for."""
+        return self.name if self.per == 1 else f"{self.name} (per {self.per:g})"
+
+    @property
+    def shown_label(self) -> str:
+        """`shown_name`, with its class where there are several."""
+        return self.shown_name if self.class_name is None else f"{self.shown_name} [{self.class_name}]"
+
+    @property
+    def weight(self) -> tuple[float, float]:
+        """What rows are ranked by: the largest |z| first, then the largest |estimate|; not identified comes last."""
+        if self.estimate is None:
+            return -1.0, 0.0
+        return 0.0 if self.z is None else abs(self.z), abs(self.estimate)
+
+    @property
     def odds_ratio(self) -> float | None:
-        """The factor on the odds of one unit more."""
+        """The factor on the odds of `per` units more."""
         return _exp(self.estimate)
 
     @property
@@ -102,6 +121,7 @@ class CoefficientRow:
             "odds_high": self.odds_high,
             "identified": self.identified,
             "prediction": self.estimate if self.prediction is None else self.prediction,
+            "per": self.per,
         }
 
 
@@ -111,7 +131,8 @@ def row_from_dict(document: Mapping[str, Any]) -> CoefficientRow:
     There `value` was the model's own coefficient, and the interval, symmetric about the estimate, was told as odds.
     """
     if "value" not in document:
-        return CoefficientRow(**{field.name: document[field.name] for field in fields(CoefficientRow)})
+        known = [field.name for field in fields(CoefficientRow) if field.name in document]  # `per` came later
+        return CoefficientRow(**{name: document[name] for name in known})
     name, value, class_name = document["name"], document["value"], document["class_name"]
     if document["standard_error"] is None:
         return CoefficientRow(name=name, estimate=value, class_name=class_name)
@@ -128,17 +149,26 @@ def row_from_dict(document: Mapping[str, Any]) -> CoefficientRow:
 
 
 def row_of(
-    name: str, numbers: Mapping[str, float], *, prediction: float | None, class_name: str | None = None
+    name: str,
+    numbers: Mapping[str, float],
+    *,
+    prediction: float | None,
+    class_name: str | None = None,
+    per: float = 1.0,
 ) -> CoefficientRow:
-    """The row of an estimator's `numbers`: not identified if its estimate, standard error or interval is not finite."""
-    own = prediction if prediction is not None and math.isfinite(prediction) else None
+    """The row of an estimator's `numbers`: not identified if its estimate, standard error or interval is not finite.
+
+    Numbers are those of one unit; the row has those of `per` units.
+    """
+    numbers = {key: value if key in ("z", "p") else per * value for key, value in numbers.items()}
+    own = per * prediction if prediction is not None and math.isfinite(prediction) else None
     if not all(math.isfinite(numbers[key]) for key in ("estimate", "standard_error", "low", "high")):
-        return CoefficientRow(name=name, estimate=None, prediction=own, class_name=class_name)
+        return CoefficientRow(name=name, estimate=None, prediction=own, class_name=class_name, per=per)
     estimate, near = numbers["estimate"], 1e-6 * numbers["standard_error"]
     if own is not None and math.isclose(own, estimate, rel_tol=1e-6, abs_tol=near):
         own = None
     told = {key: float(value) for key, value in numbers.items() if math.isfinite(value)}
-    return CoefficientRow(name=name, **told, prediction=own, class_name=class_name)
+    return CoefficientRow(name=name, **told, prediction=own, class_name=class_name, per=per)
 
 
 def _exp(value: float | None) -> float | None:

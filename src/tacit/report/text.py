@@ -14,13 +14,13 @@ from tacit.report.grid import (
     guarantee_text,
     headings_grid,
     metrics_grid,
-    settings_grid,
     spending_grid,
     traffic_grid,
 )
 from tacit.report.metrics import Metrics
 from tacit.report.number import count, number
 from tacit.report.plain import printable
+from tacit.report.study_grid import columns_grid, fit_grid, identity_grid, joint_grid, reference_note, settings_grid
 from tacit.report.verdict import verdict_lines
 
 WIDTH = 88
@@ -48,7 +48,7 @@ def summary_text(facts: RunFacts, metrics: Mapping[str, Metrics] | None = None) 
     else:
         lines.append("This model has no table of coefficients.")
     lines.append("=" * width)
-    lines += textwrap.wrap(grid.note, width)
+    lines += textwrap.wrap(f"{grid.note} {reference_note(facts)}".strip(), width)
     for notice in facts.notices:
         lines += textwrap.wrap(f"Note: {printable(notice)}", width, subsequent_indent="      ")
     return "\n".join(lines) + "\n"
@@ -70,6 +70,30 @@ def spending_text(facts: RunFacts) -> str:
 def traffic_text(facts: RunFacts) -> str:
     """What travelled."""
     return grid_text(traffic_grid(facts))
+
+
+def tests_text(facts: RunFacts) -> str:
+    """How well the model fits, and whether each feature matters; empty if neither is known."""
+    grids = [grid for grid in (fit_grid(facts), joint_grid(facts)) if grid is not None and grid.rows]
+    return "\n".join(grid_text(grid) for grid in grids)
+
+
+def study_text(facts: RunFacts) -> str:
+    """Which study this is, and what its columns are."""
+    grids = [grid for grid in (identity_grid(facts), columns_grid(facts)) if grid.rows]
+    return "\n".join(words_text(grid) for grid in grids)
+
+
+def words_text(grid: Grid, width: int = WIDTH) -> str:
+    """A table of words: its last column but those before it is wrapped where it is long."""
+    if len(grid.columns) != 2:
+        return grid_text(grid)
+    first = max(display_width(row[0]) for row in grid.rows)
+    lines = [grid.title, "-" * width]
+    for name, value in grid.rows:
+        indent = name + " " * (first - display_width(name)) + GAP
+        lines += textwrap.wrap(value, width, initial_indent=indent, subsequent_indent=" " * (first + len(GAP)))
+    return "\n".join(lines) + "\n"
 
 
 def metrics_text(metrics: Mapping[str, Metrics]) -> str:
@@ -138,4 +162,7 @@ def _header_lines(facts: RunFacts, width: int) -> list[str]:
         start, end = f"{name + ':':<16}{value}", f"{other}: {amount:>12}"
         gap = width - display_width(start) - len(end)
         lines += [start + " " * gap + end] if gap > 1 else [start, end.rjust(width)]
+    lines += textwrap.wrap(
+        f"{'Modelled:':<16}{printable(facts.modelled)}", width, subsequent_indent=" " * 16, drop_whitespace=True
+    )
     return [*lines, f"{'Guarantee:':<16}{guarantee_text(facts)}"]

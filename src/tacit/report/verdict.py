@@ -1,8 +1,9 @@
-"""What a model is worth, in one sentence: the first line of every summary and report. Only this file chooses the words.
+"""What a model is worth, in two or three sentences: the first lines of every summary and report.
 
-A figure alone misleads: 91.2 % is no feat where 91.2 % of the records are of one class. So a model is held against two
-that know nothing of a record: guessing (AUC 0.5), and answering for everybody what is commonest (accuracy and log-loss
-of the class frequencies). It is called better only if it is so by more than chance explains.
+Only this file chooses the words. A figure alone misleads: 91.2 % is no feat where 91.2 % of the records are of one
+class. So a model is held against two that know nothing of a record: guessing (AUC 0.5), and answering for everybody
+what is commonest (accuracy and log-loss of the class frequencies). It is called better only if it is so by more than
+chance explains.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def verdict_lines(facts: RunFacts, metrics: Mapping[str, Metrics]) -> tuple[str,
 
 
 def worth(figures: Metrics, classes: Sequence[str]) -> str:
-    """What figures say of a model of `classes`, in one sentence.
+    """What figures say of a model of `classes`, in a few sentences.
 
     Guarantees:
         "Better than guessing" stands only where the AUC's 95 % interval lies above 0.5. Accuracy is never named
@@ -39,14 +40,14 @@ def worth(figures: Metrics, classes: Sequence[str]) -> str:
         return f"Measured on records of the class {commonest} alone, which cannot tell whether this model is of use."
     area = f"AUC {figures.auc:.2f}"
     if figures.auc - Z_95 * _doubt(figures) <= 0.5:
-        return f"This model is no better than guessing: {area}; {_accuracy_words(figures, commonest)}."
+        return f"This model is no better than guessing: {area}. {_accuracy_words(figures, commonest)}."
     if figures.log_loss > figures.base_log_loss + Z_95 * figures.log_loss_gain_error:
         return (
-            f"This model ranks better than guessing, {area}, but its probabilities are worse than the class "
-            f"frequencies: log-loss {number(figures.log_loss, 3)} against {number(figures.base_log_loss, 3)}; "
+            f"This model ranks better than guessing: {area}. But its probabilities are worse than the class "
+            f"frequencies: log-loss {number(figures.log_loss, 3)} against {number(figures.base_log_loss, 3)}. "
             f"{_accuracy_words(figures, commonest)}."
         )
-    return f"This model is better than guessing: {area}; {_accuracy_words(figures, commonest)}."
+    return f"This model is better than guessing: {area}. {_accuracy_words(figures, commonest)}."
 
 
 def forecast_words(epsilon: float, *, useful: bool, accuracy_gain: float, log_loss_gain: float) -> str:
@@ -59,8 +60,8 @@ def forecast_words(epsilon: float, *, useful: bool, accuracy_gain: float, log_lo
     if useful:
         return f"{where} the model would be of use: {gains}."
     return (
-        f"{where} the model would be no better than always answering the commonest class: {gains}; "
-        f"the study needs more records, fewer columns or a larger epsilon."
+        f"{where} the model would be no better than always answering the commonest class. It has {gains}. "
+        f"The study needs more records, fewer columns or a larger epsilon."
     )
 
 
@@ -74,9 +75,11 @@ def _accuracy_words(figures: Metrics, commonest: str) -> str:
     own, other = percent(figures.accuracy), percent(figures.majority_rate)
     if abs(gain) <= Z_95 * error or own == other:
         if own == other:
-            return f"accuracy {own} is that of always answering {commonest}"
-        return f"accuracy {own} cannot be told from that of always answering {commonest}, {other}"
-    return f"accuracy {own}, {'more' if gain > 0 else 'LESS'} than always answering {commonest}, {other}"
+            return f"Its accuracy, {own}, is that of always answering {commonest}"
+        return f"Its accuracy, {own}, cannot be told from that of always answering {commonest}, {other}"
+    return (
+        f"Its accuracy, {own}, is {'more' if gain > 0 else 'LESS'} than that of always answering {commonest}, {other}"
+    )
 
 
 def _doubt(figures: Metrics) -> float:

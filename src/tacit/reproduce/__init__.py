@@ -1,12 +1,7 @@
-"""The documents' tables and figures, made again."""
+"""The documents' tables, figures and theorems, made again: the document's numbers beside ours, and a verdict on each.
 
-from __future__ import annotations
+    tacit reproduce pathak-figure-2
 
-from collections.abc import Callable
-
-from tacit.reproduce import pathak
-from tacit.reproduce.result import Result
-
-__all__ = ["REPRODUCTIONS", "Result"]
-
-REPRODUCTIONS: dict[str, Callable[..., Result]] = {"pathak": pathak.figure_2}
+`result` says what a reproduction is, `run` computes and keeps its cells, `page` writes it down, and `registry` knows
+all of them. Each document has a file or a folder of its own.
+"""

@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import signal
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +101,12 @@ def audit(
     be flagged on neighbours that differ in a person.
     With several pairs, each is tested at a higher confidence, so that `confidence` holds for the whole. `processes` is
     how many are used, all cores by default; 0 runs in this one.
+
+    Example:
+        >>> import tacit
+        >>> result = tacit.audit(tacit.FunctionalMechanism(epsilon=1.0, delta=0.1), runs=40, power=False, processes=1)
+        >>> result.passes  # with so few runs it says little; 2,000 are usual
+        True
     """
     if not math.isfinite(getattr(method, "epsilon", math.inf)):
         raise SettingError(f"{method.name} states no epsilon that could be audited; give a finite one")
@@ -106,33 +114,46 @@ def audit(
     if not pairs:
         raise SettingError(f"{method.name} names no neighbours to be audited on")
     noises = (1.0, 0.5) if power else (1.0,)
-    cases = [(pair, noise) for noise in noises for pair in range(len(pairs))]
+    cases = [(pair, noise) for noise in noises for pair in range(len(pairs)) if pairs[pair].loss is None]
     outcomes = _collect((method, replaced), cases, runs, processes, on_progress)
-    each = 1 - (1 - confidence) / len(pairs)
+    each = 1 - (1 - confidence) / max(1, len({pair for pair, _ in cases}))
     audited: dict[float, list[Audited]] = {noise: [] for noise in noises}
-    for (pair, noise), (first, second) in zip(cases, outcomes, strict=True):
-        claimed = _prepared(method, pairs[pair], 1.0)
-        delta = claimed.promise.settled_delta
-        if first[:, 0].all() and second[:, 0].all() and set(first[:, 0]) == set(second[:, 0]):
-            raise RunError(
-                f"every run of {method.name} on {pairs[pair].label!r} fails, and alike, so that nothing is audited; "
-                f"fit it once to see why"
-            )
-        finding = audit_outcomes(first, second, delta=delta, confidence=each)
-        entry = Audited(
-            neighbours=pairs[pair].label,
-            noise=noise,
-            claimed=pairs[pair].claimed or claimed.get_params()["epsilon"],
-            delta=delta,
-            finding=finding,
-        )
-        audited[noise].append(entry)
+    for (pair, noise), seen in zip(cases, outcomes, strict=True):
+        delta = _prepared(method, pairs[pair], 1.0).promise.settled_delta
+        finding = _found(method, pairs[pair], seen, delta, each)
+        audited[noise].append(_audited(method, pairs[pair], noise, delta, finding))
+    for exact in (pair for pair in pairs if pair.loss is not None):
+        for noise in noises:
+            finding = AuditFinding(epsilon=_known_loss(method, exact, noise), confidence=1.0, n_runs=0)
+            audited[noise].append(_audited(method, exact, noise, 0.0, finding))
     return AuditResult(
         method=method.name,
         settings=method.get_params(),
         as_it_is=tuple(audited[1.0]),
         half_the_noise=tuple(audited.get(0.5, ())),
     )
+
+
+def _found(
+    method: Method, pair: Neighbours, seen: tuple[Floats, Floats], delta: float, confidence: float
+) -> AuditFinding:
+    first, second = seen
+    if first[:, 0].all() and second[:, 0].all() and set(first[:, 0]) == set(second[:, 0]):
+        raise RunError(
+            f"every run of {method.name} on {pair.label!r} fails, and alike, so that nothing is audited; fit it once "
+            f"to see why"
+        )
+    return audit_outcomes(first, second, delta=delta, confidence=confidence)
+
+
+def _known_loss(method: Method, pair: Neighbours, noise: float) -> float:
+    assert pair.loss is not None
+    return pair.loss(_prepared(method, pair, noise))
+
+
+def _audited(method: Method, pair: Neighbours, noise: float, delta: float, finding: AuditFinding) -> Audited:
+    claimed = pair.claimed or _prepared(method, pair, 1.0).get_params()["epsilon"]
+    return Audited(neighbours=pair.label, noise=noise, claimed=claimed, delta=delta, finding=finding)
 
 
 def neighbours_of(method: Method, replaced: Unit | None = None) -> list[Neighbours]:
@@ -179,12 +200,40 @@ def _collect(
         for (case, side, _), task in zip(tasks, arguments, strict=True):
             keep(case, side, _outcomes(*task))
     else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context) as pool:
-            waiting = {pool.submit(_outcomes, *task): tasks[i] for i, task in enumerate(arguments)}
+        with _pool(processes) as pool:
+            with _not_interrupted():  # Ctrl-C is ours to hear; what we start is ended by us
+                waiting = {pool.submit(_outcomes, *task): tasks[i] for i, task in enumerate(arguments)}
             for future in as_completed(waiting):
                 keep(*waiting[future][:2], future.result())
     return [_alike(found[case, 0], found[case, 1]) for case in range(len(cases))]
+
+
+@contextmanager
+def _pool(processes: int | None) -> Iterator[ProcessPoolExecutor]:
+    """Processes that are ended at once if this block is left by an error, Ctrl-C included, whatever is queued."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context)
+    try:
+        yield pool
+    except BaseException:
+        workers = list(pool._processes.values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.join()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Hold Ctrl-C back in here, and for good in processes that are started in here: they inherit the mask."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _alike(first: list[Outcome], second: list[Outcome]) -> tuple[Floats, Floats]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -29,6 +30,7 @@ _HEAD = """\
 #      from the field (an age lies in 0..120), never from anybody's data. Values outside are clipped to them.
 #   3. Look at the kinds, the labels and the method.
 """
+_WHOLE = "# Made from a public sample. Look at the kinds, the labels and the method before you use it.\n"
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,39 @@ class Column:
         return len(self.labels) == 2 and (not self.numeric or set(self.labels) == {"0", "1"})
 
 
-def draft(path_of_public_csv: str | os.PathLike[str], *, target: str | None = None) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What a human knows of the study already; what is left out is left open in the draft.
+
+    Attributes:
+        name: what people call the study; the sample's file name otherwise.
+        purpose: what it wants to know.
+        bounds: the least and the largest value of a numeric feature, by its name; from the field, never from data.
+    """
+
+    name: str | None = None
+    purpose: str | None = None
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def draft(path_of_public_csv: str | os.PathLike[str], *, target: str | None = None, known: Known | None = None) -> str:
     """The text of a study file for data like this PUBLIC sample; the target is the last column unless one is named.
 
     Guarantees:
         Of the numbers in the sample nothing is written but those that are labels (0 and 1, or the target's classes). If
         a feature is numeric, the draft is not a valid study until a human gives its bounds.
     """
+    known = known or Known()
     columns = _columns(path_of_public_csv)
     chosen = _target(columns, target, os.fspath(path_of_public_csv))
     features = [column for column in columns if column is not chosen]
     left_out = [column for column in features if _reason_to_leave_out(column)]
     kept = [column for column in features if column not in left_out]
-    parts = [_HEAD, _study_part(path_of_public_csv, left_out), _target_part(chosen)]
-    parts += [_feature_part(column) for column in kept]
+    _check_bounds(known.bounds, kept, os.fspath(path_of_public_csv))
+    name = Path(path_of_public_csv).stem if known.name is None else known.name
+    is_whole = known.purpose is not None and all(c.is_binary or not c.numeric or c.name in known.bounds for c in kept)
+    parts = [_WHOLE if is_whole else _HEAD, _study_part(name, known.purpose, left_out), _target_part(chosen)]
+    parts += [_feature_part(column, known.bounds.get(column.name)) for column in kept]
     if not kept:
         parts.append("# No column of the sample looks like a feature: add a [[feature]] table for each that is one.\n")
     parts.append(_method_part())
@@ -130,8 +151,24 @@ def _reason_to_leave_out(column: Column) -> str:
     return ""
 
 
-def _study_part(path: str | os.PathLike[str], left_out: list[Column]) -> str:
-    lines = ["[study]", f"name = {toml_text(Path(path).stem)}", '# purpose = "?"  # what the study wants to know']
+def _check_bounds(bounds: Mapping[str, tuple[float, float]], kept: list[Column], source: str) -> None:
+    numeric = [column.name for column in kept if column.numeric and not column.is_binary]
+    for name, (low, high) in bounds.items():
+        if name not in numeric:
+            close = nearest(name, numeric)
+            hint = (
+                f"did you mean {close[0]!r}?" if close else f"the numeric features are {', '.join(numeric) or 'none'}"
+            )
+            raise StudyError(f"{source}: {name!r} has bounds and is no numeric feature; {hint}")
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise StudyError(
+                f"bounds of {name!r} are {low:g} and {high:g}; give two finite numbers, the lower one first"
+            )
+
+
+def _study_part(name: str, purpose: str | None, left_out: list[Column]) -> str:
+    told = '# purpose = "?"  # what the study wants to know' if purpose is None else f"purpose = {toml_text(purpose)}"
+    lines = ["[study]", f"name = {toml_text(name)}", told]
     lines += [f"# left out: {toml_text(column.name)} ({_reason_to_leave_out(column)})" for column in left_out]
     if left_out:
         lines.append(f"ignore = {toml_value([column.name for column in left_out])}")
@@ -149,7 +186,7 @@ def _target_part(column: Column) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _feature_part(column: Column) -> str:
+def _feature_part(column: Column, bounds: tuple[float, float] | None) -> str:
     lines = ["[[feature]]", f"name = {toml_text(column.name)}"]
     if column.is_binary:
         lines.append('kind = "binary"')
@@ -158,8 +195,11 @@ def _feature_part(column: Column) -> str:
         lines.append('kind = "numeric"')
         if len(column.labels) <= FEW_NUMBERS:
             lines.append(f'# only {len(column.labels)} different numbers: if they are codes, make it "categorical"')
-        lines.append("# low = ?   # from the domain, not from data")
-        lines.append("# high = ?  # from the domain, not from data")
+        if bounds is None:
+            lines.append("# low = ?   # from the domain, not from data")
+            lines.append("# high = ?  # from the domain, not from data")
+        else:
+            lines += [f"low = {bounds[0]:g}", f"high = {bounds[1]:g}"]
     else:
         lines.append('kind = "categorical"')
         lines.append(f"categories = {toml_value(column.labels)}  # all that can occur; the first is the reference")
@@ -177,7 +217,7 @@ name = "private-newton"  # `tacit methods` lists them
 [privacy]  # without this table, no differential privacy is asked for
 epsilon = 1.0
 delta = 1e-6
-unit = "record"  # record | party
+unit = "record"  # record | person | party
 relation = "replace-one"  # replace-one | add-remove
 
 [federation]

@@ -35,10 +35,22 @@ _KEYS = {
     "relation": ("privacy", "relation"), "person": ("privacy", "person"), "quorum": ("federation", "quorum"),
     "deadline_seconds": ("federation", "deadline_seconds"), "colluders": ("federation", "colluders"),
     "parties": ("federation", "parties"), "dropouts": ("federation", "dropouts"), "looks": ("stop", "looks"),
-    "coefficient": ("stop", "coefficient"), "half_width": ("stop", "half_width"), "until": ("enrolment", "until"),
+    "coefficient": ("stop", "coefficient"), "half_width": ("stop", "half_width"), "auc_width": ("stop", "auc"),
+    "until": ("enrolment", "until"),
 }  # fmt: skip
 _NUMBERS = frozenset(
-    {"norm_bound", "epsilon", "delta", "quorum", "deadline_seconds", "colluders", "dropouts", "half_width", "looks"}
+    {
+        "norm_bound",
+        "epsilon",
+        "delta",
+        "quorum",
+        "deadline_seconds",
+        "colluders",
+        "dropouts",
+        "half_width",
+        "auc_width",
+        "looks",
+    }
 )
 _LISTS = frozenset({"classes", "parties", "looks"})
 _ORDER = ("study", "target", "feature", "method", "privacy", "federation", "stop", "enrolment")

@@ -68,8 +68,10 @@ def forecast_looks(plan: Rehearsal, on_run: Callable[[int, int], None] | None = 
         StudyError: if the study plans no looks, or has no goal to reach.
     """
     study, looks = plan.study, planned_looks(plan.study)
-    if study.stop is None or not study.stop.goals:
-        raise StudyError(f"study {study.name!r} has no goal to reach; name a coefficient in its [stop] table")
+    if study.stop is None or not study.stop.wanted:
+        raise StudyError(
+            f"study {study.name!r} has no goal to reach; name a coefficient in its [stop] table, or an auc"
+        )
     plan = _of_last_look(plan, looks[-1].n_records)
     found: list[list[tuple[Reached, ...]]] = []
     for repeat, (parties, _) in enumerate(plan.populations()):
@@ -115,7 +117,7 @@ def _rehearsed(plan: Rehearsal, tables: dict[str, Table], look: Look, repeat: in
     parties = Federation.from_tables(part, study=study.name, rng=rng)
     parties.look = look.number
     parties.looks = looks_agreed(study)
-    return reached(study.stop.goals, method.fit(parties).facts_)
+    return reached(study.stop, method.fit(parties))
 
 
 def _medians(found: list[tuple[Reached, ...]]) -> dict[str, float]:

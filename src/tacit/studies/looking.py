@@ -40,7 +40,7 @@ class LookOutcome:
     Attributes:
         look: which.
         sizes: who was in it, with how many records.
-        reached: how precise each goal's coefficient was.
+        reached: how precise each goal's coefficient, or the AUC, was.
         spent: the epsilon that each party's ledger has for the study after it, as far as it told.
         why: why the study stopped there; empty if it went on.
     """
@@ -91,6 +91,36 @@ def fit_in_looks(study: Study, tables: Mapping[str, Table], **settings: Any) -> 
     Raises:
         StudyError: if the study plans no looks.
         SettingError: if the tables have too few records for a look that is due.
+
+    Example:
+        >>> import tacit
+        >>> data = tacit.datasets.load("readmission")
+        >>> text = '''
+        ... [study]
+        ... name = "readmission"
+        ... purpose = "Who comes back?"
+        ... [target]
+        ... name = "readmitted"
+        ... classes = ["no", "yes"]
+        ... [[feature]]
+        ... name = "emergency"
+        ... kind = "binary"
+        ... values = ["no", "yes"]
+        ... [privacy]
+        ... epsilon = 2.0
+        ... [federation]
+        ... quorum = 2
+        ... [stop]
+        ... looks = [5000, 7000]
+        ... coefficient = "emergency"
+        ... half_width = 0.5
+        ... '''
+        >>> study = tacit.Study.parse(text)
+        >>> frames = {name: data.frames[name][["emergency", "readmitted"]] for name in ("north", "south", "west")}
+        >>> tables = {name: tacit.Table.from_frame(frame, study.schema) for name, frame in frames.items()}
+        >>> result = tacit.fit_in_looks(study, tables)
+        >>> len(result.outcomes) in (1, 2)
+        True
     """
     methods, planned = look_methods(study).methods, planned_looks(study)
     ledger = settings.pop("ledger", None) or Ledger()
@@ -113,10 +143,10 @@ def outcome_of(
     study: Study, look: Look, model: Method, spent: Mapping[str, float], *, is_over: bool = False
 ) -> LookOutcome:
     """What a look came to; its report says so, and counts what ledgers say."""
-    found = reached(() if study.stop is None else study.stop.goals, model.facts_)
+    found = reached(study.stop, model)
     why = stop_words(look, found, is_over=is_over)
     facts = as_ledgers_say(model.facts_, spent)
-    model.facts_ = replace(facts, notices=(*facts.notices, *look_notices(look, why)))
+    model.facts_ = replace(facts, notices=(*facts.notices, *look_notices(look, why, getattr(model, "auc_", None))))
     if facts.guarantee is not None:
         model.guarantee_ = facts.guarantee
     sizes = {party.name: party.n_records or 0 for party in facts.parties}

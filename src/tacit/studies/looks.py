@@ -20,6 +20,9 @@ So whatever happens, no record pays more than the promise, unless a look loses a
 That is Bonferroni's inequality. It needs nothing of how looks depend on each other, nor of why the study stopped, and
 it holds for every coefficient, not only for goals. p-values are divided by s_k, so that p < 0.05 still says that 0 is
 outside. `benchmarks/stopping.py` measures how often intervals hold at the stopping look.
+
+*AUC.* Where a study wants one, a third of each look's mu^2 goes to a histogram of scores of records that are kept
+out of the fit (`newton.measuring`): the look costs what it would cost without. Its interval is one more I_k above.
 """
 
 from __future__ import annotations
@@ -28,15 +31,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tacit.data.part import ONE_IN
 from tacit.data.schema import Schema
 from tacit.errors import StudyError
 from tacit.federation.agreement import Terms
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.federation.look import PlannedLooks
+from tacit.methods import Method
+from tacit.methods.evaluation.auc import AucInterval
 from tacit.methods.newton.method import PrivateNewton
-from tacit.report.facts import RunFacts
 from tacit.studies.run import method_of
-from tacit.studies.stop import Goal, StopRequest
+from tacit.studies.stop import AUC, StopRequest
 from tacit.studies.study import Study
 from tacit.unit import Unit
 
@@ -76,11 +81,16 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class Reached:
-    """How precise a goal's coefficient was at a look; no half-width where it was not identified."""
+    """How precise a goal's coefficient, or the AUC, was at a look; no half-width where it was not identified.
+
+    `low` and `high` are told of the AUC alone: a coefficient's interval is in the table.
+    """
 
     coefficient: str
     wanted: float
     half_width: float | None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def is_enough(self) -> bool:
@@ -131,7 +141,7 @@ def look_methods(study: Study) -> LookMethods:
     for share in _shares(stop):
         settings = whole.get_params() | {"delta": promise.delta}
         made = PrivateNewton(**settings).at_noise(1 / math.sqrt(share))
-        made.error_share = share
+        made.error_share, made.measures = share, stop.auc is not None
         methods.append(made)
     return LookMethods(methods=tuple(methods))
 
@@ -159,13 +169,21 @@ def looks_agreed(study: Study) -> PlannedLooks | None:
     return PlannedLooks(n_records=study.stop.looks, until=until)
 
 
-def reached(goals: Sequence[Goal], facts: RunFacts) -> tuple[Reached, ...]:
-    """How precise each goal's coefficient is in a fitted model."""
-    widths: Mapping[str, float | None] = {row.label: row.half_width for row in facts.coefficients}
-    return tuple(
+def reached(stop: StopRequest | None, model: Method) -> tuple[Reached, ...]:
+    """How precise each goal's coefficient, and the AUC if it is wanted, is in a model that was just fitted."""
+    if stop is None:
+        return ()
+    widths: Mapping[str, float | None] = {row.label: row.half_width for row in model.facts_.coefficients}
+    found = [
         Reached(coefficient=goal.coefficient, wanted=goal.half_width, half_width=widths.get(goal.coefficient))
-        for goal in goals
-    )
+        for goal in stop.goals
+    ]
+    if stop.auc is not None:
+        auc: AucInterval | None = getattr(model, "auc_", None)
+        told = {} if auc is None else {"low": auc.low, "high": auc.high}
+        half_width = None if auc is None else auc.half_width
+        found.append(Reached(coefficient=AUC, wanted=stop.auc, half_width=half_width, **told))
+    return tuple(found)
 
 
 def suffices(found: Sequence[Reached]) -> bool:
@@ -201,26 +219,39 @@ def plan_words(study: Study) -> str:
         f"{len(looks)}, when {sizes} records are enrolled. They cost epsilon {costs}. You pay for the looks that you "
         f"are in, and for no others."
     ]
-    goals = " and ".join(f"{goal.coefficient} is known to {goal.half_width:g}" for goal in study.stop.goals)
+    goals = " and ".join(f"{goal.coefficient} is known to {goal.half_width:g}" for goal in study.stop.wanted)
     words.append(
         f"The study stops as soon as {goals}, or after the last look." if goals else "It stops after the last."
     )
+    if study.stop.auc is not None:
+        words.append(
+            f"To measure the AUC, about one record in {ONE_IN} is kept out of the fit at each look, and counted by its "
+            f"score. That is within the cost of the look."
+        )
     until = None if study.enrolment is None else study.enrolment.until
     if until is not None:
         words.append(f"Parties may join until {until}; the next look after that day is the last.")
     return " ".join(words)
 
 
-def look_notices(look: Look, why: str) -> tuple[str, ...]:
+def look_notices(look: Look, why: str, auc: AucInterval | None = None) -> tuple[str, ...]:
     """What a reader of a look's report should know."""
+    measured = () if auc is None else (_auc_words(auc),)
     if look.n_looks == 1:
-        return (why,) if why else ()
+        return (*((why,) if why else ()), *measured)
     error = 1 - CONFIDENCE
     kept = (
         f"Up to {look.n_looks} looks were planned. Each interval has confidence {1 - error * look.share:.2%}, so that "
         f"at whichever look the study stops it holds with {CONFIDENCE:.0%}. p-values are adjusted alike"
     )
-    return (why or f"This is {look.words}; the study goes on.", kept)
+    return (why or f"This is {look.words}; the study goes on.", *measured, kept)
+
+
+def _auc_words(auc: AucInterval) -> str:
+    return (
+        f"AUC {auc.auc:.3f}, between {auc.low:.3f} and {auc.high:.3f}: measured on about one record in {ONE_IN}, which "
+        f"the model was not fitted to. The interval is for this model on the population that the records come from"
+    )
 
 
 def _stop_of(study: Study) -> StopRequest:

@@ -23,7 +23,7 @@ LABEL_ADVICE = "list every value that can occur, as everybody knows them without
 
 # what each kind of feature may have besides its name and kind; the first ones it must have
 _KEYS = {
-    "numeric": ("low", "high", "missing", "missing_value", "date"),
+    "numeric": ("low", "high", "missing", "missing_value", "date", "per"),
     "categorical": ("categories", "missing", "unknown", "aliases", "date"),
     "binary": ("values", "missing", "aliases"),
 }
@@ -127,7 +127,7 @@ def _feature(entry: Mapping[str, object], position: int, source: str) -> dict[st
 
 
 def _check_feature_types(section: Section) -> None:
-    for key in ("low", "high", "missing_value"):
+    for key in ("low", "high", "missing_value", "per"):
         bound = section.number(key)
         if bound is not None and not math.isfinite(bound):
             raise section.error(key, f"is {bound}; {BOUND_ADVICE}")

@@ -75,5 +75,10 @@ def _check_looks(method: Method, study: Study) -> None:
         raise StudyError(
             f"[stop] counts the enrolled records, which privacy.relation = {method.relation!r} hides; take replace-one"
         )
+    if study.stop is not None and study.stop.auc is not None and method.unit != "record":
+        raise StudyError(
+            f"stop.auc = {study.stop.auc:g} is measured on records that the model was not fitted to, and a "
+            f"{method.unit}'s records could be in both parts; aim at a coefficient, or let privacy.unit be record"
+        )
     if study.federation.quorum is None:
         raise StudyError("[stop] lets parties join between looks: give federation.quorum, the fewest of a look")

@@ -9,9 +9,10 @@
     until = 2027-01-31             # the last day on which parties may join
     records = 20000                # where enrolment ends; the last look is there
 
-Several coefficients have a table each, `[[stop.goal]]`, and all must be precise enough. Without a goal the study looks
-as often as planned. `shares` are the looks' shares of the promise and of the error that intervals may make, all alike
-by default. What follows from these tables stands in `looks`.
+Several coefficients have a table each, `[[stop.goal]]`, and all must be precise enough. `auc = 0.01` wants the model's
+AUC to that half-width, alone or besides. Without a goal the study looks as often as planned. `shares` are the looks'
+shares of the promise and of the error that intervals may make, all alike by default. What follows from these tables
+stands in `looks`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from tacit.report.row import INTERCEPT
 from tacit.studies.strict import Section, nearest
 
 MOST_LOOKS = 20
+AUC = "AUC"
+"""What the AUC is called where coefficients have their names."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """A coefficient, as the table names it, and the half-width of its interval that suffices, in original units."""
+    """A coefficient, as the table names it, and the half-width of its interval there that suffices."""
 
     coefficient: str
     half_width: float
@@ -53,11 +56,13 @@ class StopRequest:
         looks: how many records are enrolled at each look at least; rising.
         goals: what must be known; a study without one looks as often as planned.
         shares: each look's share of the promise (of mu^2) and of the error of intervals; None shares alike.
+        auc: the half-width of the interval of the model's AUC that suffices; None if it is not wanted.
     """
 
     looks: tuple[int, ...]
     goals: tuple[Goal, ...] = ()
     shares: tuple[float, ...] | None = None
+    auc: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse looks that make no plan."""
@@ -70,6 +75,10 @@ class StopRequest:
         doubles = sorted({name for name in names if names.count(name) > 1})
         if doubles:
             raise StudyError(f"stop has {', '.join(map(repr, doubles))} more than once; give each one half_width")
+        if self.auc is not None:
+            if not 0 < self.auc < 0.5:
+                raise StudyError(f"stop.auc = {self.auc} must be a half-width above 0 and below 0.5, such as 0.01")
+            object.__setattr__(self, "auc", float(self.auc))
         if self.shares is not None:
             self._check_shares(self.shares)
             object.__setattr__(self, "shares", tuple(map(float, self.shares)))
@@ -80,6 +89,11 @@ class StopRequest:
         if not math.isclose(sum(shares), 1.0, abs_tol=_ROUNDING):
             raise StudyError(f"stop.shares = {list(shares)} add up to {sum(shares):g}; the looks share 1 in all")
 
+    @property
+    def wanted(self) -> tuple[Goal, ...]:
+        """The goals, with the AUC as the last of them."""
+        return self.goals if self.auc is None else (*self.goals, Goal(coefficient=AUC, half_width=self.auc))
+
     def check(self, schema: Schema, enrolment: EnrolmentRequest | None) -> None:
         """Refuse a goal for a coefficient that the model will not have, and an enrolment that ends elsewhere."""
         known = terms_of(schema)
@@ -88,6 +102,13 @@ class StopRequest:
                 f"stop.looks ends at {self.looks[-1]:,}, and enrolment.records = {enrolment.records:,}; let both be "
                 f"the same"
             )
+        if self.auc is not None and schema.n_classes != 2:
+            raise StudyError(
+                f"stop.auc = {self.auc:g} is of a model for two classes, and the study has {schema.n_classes}; aim at "
+                f"a coefficient"
+            )
+        if self.auc is not None and AUC in known:
+            raise StudyError(f"stop.auc = {self.auc:g} has the name of the column {AUC!r}; rename the column")
         for goal in self.goals:
             if goal.coefficient not in known:
                 close = nearest(goal.coefficient, known)
@@ -99,6 +120,7 @@ class StopRequest:
         goals = [{"coefficient": goal.coefficient, "half_width": goal.half_width} for goal in self.goals]
         form: dict[str, object] = {"looks": list(self.looks)}
         form |= {} if self.shares is None else {"shares": list(self.shares)}
+        form |= {} if self.auc is None else {"auc": self.auc}
         return form | ({"goal": goals} if goals else {})
 
 
@@ -146,13 +168,14 @@ def read_stop(table: Mapping[str, object] | None, enrolment: EnrolmentRequest | 
     """What [stop] says, or what an [enrolment] alone comes to: one look, at its end."""
     section = Section(table or {}, source=source, path="stop")
     section.check_keys(("looks", "shares", "coefficient", "half_width", "auc", "goal"))
-    if "auc" in section:
-        raise section.error(
-            "auc", "cannot be aimed at: a run tells no AUC; aim at a coefficient, or measure with `tacit run --test`"
-        )
     records = None if enrolment is None else enrolment.records
     looks = _looks(section, table or {}, records)
-    return StopRequest(looks=looks, goals=_goals(section, table or {}, source), shares=_shares(section, table or {}))
+    return StopRequest(
+        looks=looks,
+        goals=_goals(section, table or {}, source),
+        shares=_shares(section, table or {}),
+        auc=section.number("auc"),
+    )
 
 
 def _looks(section: Section, table: Mapping[str, Any], records: int | None) -> tuple[int, ...]:
@@ -192,7 +215,7 @@ def _goals(section: Section, table: Mapping[str, Any], source: str) -> tuple[Goa
     found = []
     for goal in tables:
         coefficient = goal.text("coefficient", "name the coefficient as the regression table does, such as age")
-        goal.need("half_width", "say how far its interval may reach to either side, in original units")
+        goal.need("half_width", "say how far its interval may reach to either side, as the table tells it")
         half_width = goal.number("half_width")
         assert half_width is not None  # `need` has seen it
         found.append(Goal(coefficient=coefficient, half_width=half_width))

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tacit.errors import DataError
 from tacit.methods import METHODS
 from tacit.studies import Study
 
@@ -217,7 +219,46 @@ def test_an_audit_that_cannot_be_made_says_why(run: Run, arguments: list[str], m
     assert message in done.err
 
 
-def test_an_unknown_reproduction_is_named(run: Run) -> None:
-    done = run("reproduce", "patak")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pathak-figur-2"], "did you mean 'pathak-figure-2'"),
+        ([], "name results or documents"),
+        (["pathak", "--all"], "leave out pathak"),
+    ],
+)
+def test_a_reproduction_that_cannot_be_made_says_why(run: Run, arguments: list[str], message: str) -> None:
+    done = run("reproduce", *arguments)
     assert (done.status, done.out) == (2, "")
-    assert "did you mean 'pathak'" in done.err
+    assert message in done.err
+
+
+def test_missing_data_leave_a_result_out_and_the_others_go_on(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tacit.reproduce import registry
+    from tacit.reproduce.result import Claim, NumberTable, Reproduction, ResultCell, Summary, judged
+
+    def made(name: str, compute: Any) -> Reproduction:
+        return Reproduction(
+            name=name,
+            title="Toy",
+            setting="None.",
+            cells=lambda quick: [ResultCell("one", compute)],
+            summarise=lambda values: Summary([NumberTable(["ours"], [[str(values["one"])]])]),
+            claims=(Claim("It is 7.", lambda values: judged([values["one"] == 7], str(values["one"]))),),
+        )
+
+    def missing(seed: int) -> float:
+        raise DataError("toys.csv is missing; set TACIT_DATA to a folder that holds it")
+
+    both = {
+        name: made(name, compute) for name, compute in {"toy-table-1": missing, "toy-table-2": lambda seed: 7}.items()
+    }
+    monkeypatch.setattr(registry, "REPRODUCTIONS", both)
+    done = run("reproduce", "--all", "--json", "--cache", str(tmp_path))
+    assert done.status == 1
+    assert "toy-table-1 is left out: toys.csv is missing; set TACIT_DATA" in done.err
+    assert "1 of 2 could not be made: toy-table-1" in done.err
+    [told] = json.loads(done.out)
+    assert (told["name"], told["verdict"], told["cells"]["one"]["value"]) == ("toy-table-2", "holds", 7)

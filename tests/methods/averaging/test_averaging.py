@@ -141,8 +141,10 @@ def test_colluders_raise_the_noise_so_that_the_rest_suffices(federation: Make) -
         Averaging(epsilon=1.0, colluders=3).fit(parties)
 
 
-def test_paper_noise_is_iid_laplace_of_the_printed_scale(federation: Make) -> None:
-    parties = federation(rng=Rng.seeded(13))
+@pytest.mark.parametrize("weights", [[1, 2, 3], [1, 1, 1]], ids=["one smallest party", "three of equal size"])
+def test_paper_noise_is_iid_laplace_of_the_printed_scale(federation: Make, weights: list[int]) -> None:
+    """The document has one smallest party; where several are, their noise together is that of one."""
+    parties = federation(rng=Rng.seeded(13), weights=weights)
     n, smallest = sum(parties.sizes.values()), min(parties.sizes.values())
     model = Averaging(epsilon=0.5, l2=6.0, calibration="paper")
     noise = noise_of(parties, model, 80)

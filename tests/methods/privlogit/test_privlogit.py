@@ -17,7 +17,16 @@ from scipy.special import expit
 from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit import datasets as public
 from tacit.data.schema import Binary, Categorical, Numeric, Target
-from tacit.errors import CenterError, DataError, NotAgreed, NotConverged, PolicyRefusal, SettingError, SingularCurvature
+from tacit.errors import (
+    CenterError,
+    DataError,
+    NotAgreed,
+    NotConverged,
+    PolicyRefusal,
+    RunError,
+    SettingError,
+    SingularCurvature,
+)
 from tacit.federation.engine import InProcess
 from tacit.federation.message import Answer
 from tacit.methods.method import Method
@@ -140,11 +149,40 @@ def test_a_public_start_is_used_if_it_is_better_than_nothing() -> None:
     np.testing.assert_allclose(near.iterates_[0], good * 1.001)
     np.testing.assert_array_equal(bad.iterates_[0], 0.0)
     assert len(near.iterates_) < len(bad.iterates_)
+    assert any("DROPPED" in notice for notice in bad.report.facts.notices)
+    assert not any("DROPPED" in notice for notice in near.report.facts.notices)
     assert relative_error(PrivLogit(l2=1.0, secure="sums", start=plain).fit(parties), plain) <= 1e-8
     with pytest.raises(SettingError, match="start has an intercept and fit_intercept = False"):
         PrivLogit(start=plain, fit_intercept=False).fit(parties)
     with pytest.raises(SettingError, match="start"):
         PrivLogit(start=(np.zeros((1, 2)), np.zeros(1))).fit(parties)
+
+
+def test_a_worse_start_may_be_kept() -> None:
+    X, y = make_data(500, 4)
+    parties = Federation.split(X, y, n_parties=3, norm_bound=1.0, policy=ALLOWED)
+    plain = Pooled(l2=1.0).fit(parties)
+    start = (-10 * plain.coef_, -10 * plain.intercept_)
+    model = PrivLogit(l2=1.0, secure="sums", start=start, worse_start="keep").fit(parties)
+    np.testing.assert_allclose(model.iterates_[0], np.append(*start))
+    assert relative_error(model, plain) <= 1e-8
+    assert not any("DROPPED" in notice for notice in model.report.facts.notices)
+    with pytest.raises(SettingError, match="worse_start"):
+        PrivLogit(worse_start="hide").fit(parties)
+
+
+def test_newton_without_damping_runs_away_from_a_bad_start() -> None:
+    X, y = make_data(500, 4)
+    parties = Federation.split(X, y, n_parties=3, norm_bound=1.0, policy=ALLOWED)
+    bad = (np.full((1, 4), -30.0), np.full(1, 30.0))
+    damped = SecureNewton(l2=1.0, start=bad).fit(parties)
+    assert relative_error(damped, Pooled(l2=1.0).fit(parties)) <= 1e-8
+    np.testing.assert_allclose(damped.iterates_[0], np.append(*bad))
+    undamped = SecureNewton(l2=1.0, start=bad, damping=None, max_rounds=8)
+    with pytest.raises(RunError, match=r"l2|Newton steps"):
+        undamped.fit(parties)
+    distances = np.linalg.norm(undamped.iterates_ - np.append(damped.coef_, damped.intercept_), axis=1)
+    assert distances[-1] > 2 * distances[0]
 
 
 def test_without_acceleration_the_iterates_are_the_documents() -> None:
@@ -190,7 +228,7 @@ def test_what_is_opened_is_what_is_declared(protocol: Any) -> None:
     names = [name for entry in programs for name in entry]
     n_points, n_accepted = len(model.iterates_), len(model.iterates_) - model.n_rejected_
     assert names.count("step") == n_accepted + 1  # and the Newton step
-    assert names.count("better") == model.n_compared_ <= n_points - 2
+    assert names.count("better") == model.n_compared_ <= n_points - 1  # the start is compared with nothing
     assert names.count("diagonal") == 1
     assert set(names) == {"residual_ok", "step", "better", "diagonal"}
     assert from_digits(loss.reshape(1, -1))[0] == pytest.approx(-model.facts_.fit.log_likelihood)  # type: ignore[union-attr]
@@ -571,7 +609,8 @@ class _Cliff:
 
 def test_a_newton_step_that_overshoots_is_halved() -> None:
     cliff: Any = _Cliff()
-    points = SecureNewton()._climb(cliff)
+    points: list[np.ndarray] = []
+    SecureNewton()._climb(cliff, points)
     assert points[-1][0] == pytest.approx(2.0, abs=1e-4)
     assert cliff.asked[1] == pytest.approx(np.tanh(2) * np.cosh(2) ** 2)  # undamped, from 0: beyond, and lower
     assert cliff.asked[2] == pytest.approx(cliff.asked[1] / 2)

@@ -58,6 +58,7 @@ def fit(
     from tacit.federation.policy import Policy
     from tacit.methods import METHODS
     from tacit.privacy.ledger import Ledger
+    from tacit.studies.result import named_after
     from tacit.studies.run import method_of
     from tacit.studies.study import Study
 
@@ -79,6 +80,7 @@ def fit(
         parties = Federation.from_tables(tables, study=asked.name, dropouts=dropouts, **given)
         with watching(parties, f"fitting {model.name}"):
             model.fit(parties)
+    named_after(model, asked)
     if test_table is not None:
         model.evaluate(test_table)
     show_result(model, out_dir, as_json=json_output)

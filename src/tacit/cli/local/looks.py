@@ -17,7 +17,7 @@ def rehearse_looks(rehearsal: Rehearsal) -> LooksForecast | None:
     """The forecast, with a word on how far it is; None if the study's own method has no looks, or they have no goal."""
     from tacit.studies.look_forecast import forecast_looks
 
-    if rehearsal.method is not None or rehearsal.study.stop is None or not rehearsal.study.stop.goals:
+    if rehearsal.method is not None or rehearsal.study.stop is None or not rehearsal.study.stop.wanted:
         return None
     with err.status("rehearsing looks ...") as status:
         return forecast_looks(rehearsal, lambda k, n: status.update(f"rehearsing looks, {k} of {n}"))
@@ -35,7 +35,7 @@ def show_looks(study: Study, forecast: LooksForecast | None) -> None:
     for column in ("look", "records", "epsilon", "delta"):
         grid.add_column(column, justify="right")
     found = {} if forecast is None else {one.look.number: one for one in forecast.looks}
-    goals = () if forecast is None else study.stop.goals
+    goals = () if forecast is None else study.stop.wanted
     if forecast is not None:
         grid.add_column("ends the study", justify="right")
     for goal in goals:

@@ -1,47 +1,119 @@
-"""`tacit reproduce`: a document's table or figure, made again."""
+"""`tacit reproduce`: the documents' tables, figures and theorems, made again."""
 
 from __future__ import annotations
 
-import difflib
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.console import err, folder
-from tacit.errors import SettingError
+from tacit.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    from tacit.reproduce.result import Reproduction
+    from tacit.reproduce.run import FinishedResult
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="What to make again: pathak.")],
-    repeats: Annotated[int, typer.Option(help="Draws of the noise.")] = 50,
-    out_dir: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write the page and its pictures.")
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Results such as pathak-figure-2, or documents such as pathak."),
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Make every result.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer draws and smaller settings, to try it.")] = False,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write numbers, pictures and pages.")
+    ] = None,
+    cache_dir: Annotated[
+        Path | None, typer.Option("--cache", metavar="DIR", help="Keep finished cells here, not in the user's cache.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the names, and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Make a document's table or figure again, beside our own calibration.
+    """Make the documents' tables and figures again, and judge their claims.
+
+    Every finished cell is kept, so that the same command goes on where it was stopped.
 
     Examples:
 
-      tacit reproduce pathak --repeats 50 --out docs/reproduce
-    """
-    from tacit.reproduce import REPRODUCTIONS
-    from tacit.storage import write_whole
+      tacit reproduce --list
 
-    if name not in REPRODUCTIONS:
-        close = difflib.get_close_matches(name, REPRODUCTIONS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(REPRODUCTIONS)}"
-        raise SettingError(f"there is no reproduction {name!r}; {hint}")
-    if repeats < 2:
-        raise SettingError(f"--repeats {repeats} gives no error bars; give at least 2")
-    with err.status(f"{name} ...") as status:
-        result = REPRODUCTIONS[name](repeats=repeats, on_progress=lambda what: status.update(f"{name}: {what}"))
-    if out_dir is None:
-        print(result.markdown())
+      tacit reproduce pathak-figure-2 --quick
+
+      tacit reproduce --all --out docs/reproduction
+    """
+    from tacit.reproduce.registry import REPRODUCTIONS, chosen
+
+    if listed:
+        _print_list(list(REPRODUCTIONS.values()), as_json=as_json)
         return
-    folder(out_dir)
-    for file, svg in result.pictures.items():
-        write_whole(out_dir / file, svg)
-    page = out_dir / f"{name}.md"
-    write_whole(page, result.markdown())
-    print(page)
+    if every and names:
+        raise SettingError(f"--all makes every result; leave out {' '.join(names)}, or --all")
+    if not every and not names:
+        raise SettingError("nothing to make again; name results or documents (see --list), or say --all")
+    results = list(REPRODUCTIONS.values()) if every else chosen(names or [])
+    if out_dir is not None:
+        folder(out_dir)
+    cache = folder(_default_cache() if cache_dir is None else cache_dir, "--cache")
+    finished, failed = _make(results, quick=quick, cache=cache, out_dir=out_dir)
+    _show(finished, out_dir, as_json=as_json)
+    if failed:
+        err.print(f"tacit: {len(failed)} of {len(results)} could not be made: {', '.join(failed)}", soft_wrap=True)
+        raise typer.Exit(1)
+
+
+def _make(
+    results: list[Reproduction], *, quick: bool, cache: Path, out_dir: Path | None
+) -> tuple[list[FinishedResult], list[str]]:
+    """Make the results; one whose data are missing is told of and left out."""
+    from tacit.reproduce.page import write_result
+    from tacit.reproduce.run import run
+
+    finished, failed = [], []
+    with err.status("reproduce ...") as status:
+        for k, result in enumerate(results):
+
+            def tell(cell: int, cells: int, key: str, name: str = result.name, k: int = k) -> None:
+                status.update(f"{k + 1} of {len(results)}, {name}: cell {cell + 1} of {cells}, {key}")
+
+            try:
+                done = run(result, quick=quick, cache=cache, on_cell=tell)
+            except DataError as error:
+                err.print(f"tacit: {result.name} is left out: {error}", soft_wrap=True)
+                failed.append(result.name)
+                continue
+            finished.append(done)
+            if out_dir is not None:
+                write_result(done, out_dir)
+            err.print(f"{result.name}: {done.verdict} ({done.seconds:.0f} s of computing)", soft_wrap=True)
+    return finished, failed
+
+
+def _show(finished: list[FinishedResult], out_dir: Path | None, *, as_json: bool) -> None:
+    from tacit.reproduce.page import result_section, write_pages
+
+    written = write_pages(out_dir) if out_dir is not None else []
+    if as_json:
+        print(json.dumps([done.as_json() for done in finished]))
+    elif out_dir is None:
+        print("\n\n".join(result_section(done) for done in finished))
+    else:
+        print("\n".join(map(str, written)))
+
+
+def _print_list(results: list[Reproduction], *, as_json: bool) -> None:
+    if as_json:
+        told = [{"name": each.name, "title": each.title, "data": list(each.data)} for each in results]
+        print(json.dumps(told))
+        return
+    width = max(len(each.name) for each in results)
+    for each in results:
+        print(f"{each.name:<{width}}  {each.title}")
+
+
+def _default_cache() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("tacit")) / "reproduce"

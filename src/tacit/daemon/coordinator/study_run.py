@@ -34,6 +34,7 @@ from tacit.storage import make_private_folder
 from tacit.studies.content import check_content
 from tacit.studies.looking import LookOutcome, outcome_of
 from tacit.studies.looks import Look, look_methods, looks_agreed, planned_looks
+from tacit.studies.result import named_after
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
@@ -316,7 +317,7 @@ class StudyRun:
         if any(_COUNTED in notice for notice in notices):
             self._count_all(method, engine)
         method.facts_ = replace(method.facts_, notices=(*method.facts_.notices, *notices))
-        return method
+        return named_after(method, self._study)
 
     def _count_all(self, method: Method, engine: NatsEngine) -> None:
         """Let the report say what the parties' ledgers say."""

@@ -12,10 +12,10 @@ Privacy   sound: Pure(epsilon), or Gaussian calibrated to (epsilon, delta); one 
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1
 Cost      one round; a party sends 3 x 32 bytes a coefficient; one local fit
-Paper     Pathak, Rane and Raj 2010. Sound departs from it in the noise: it is spherical (their Laplace noise needs an
-          L1 bound, and the sensitivity that they quote is an L2 one), it is sized by the sensitivity of the average
-          rather than of one model, it is the sum of shares of which any K - colluders suffice (theirs comes from one
-          party, who can subtract it), and weights may follow the sizes. `calibration="paper"` has iid Laplace noise
+Paper     Pathak, Rane and Raj 2010. Sound departs from it in the noise. It is spherical (their Laplace noise needs an
+          L1 bound, and the sensitivity that they quote is an L2 one). It is sized by the sensitivity of the average
+          rather than of one model. It is the sum of shares of which any K - colluders suffice (theirs comes from one
+          party, who can subtract it). Weights may follow the sizes. `calibration="paper"` has iid Laplace noise
           of scale 2 / (n_min epsilon lambda) with their lambda = l2 / (2 n) from the smallest party, and equal
           weights
 
@@ -32,6 +32,7 @@ that balances the two (`default_l2`), and no choice makes averaging competitive 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Literal
 
@@ -41,6 +42,7 @@ from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
+from tacit.federation.group import SumGroup
 from tacit.methods.averaging.statistic import Plan, local_model
 from tacit.methods.cohort import Cohort
 from tacit.methods.method import Learned, Method
@@ -52,6 +54,8 @@ from tacit.privacy.event import Event
 from tacit.unit import Unit
 
 Weights = Literal["size", "equal"]
+
+_WIDE = 400  # columns of the neighbours that refute the printed noise
 
 
 class Averaging(Method):
@@ -69,6 +73,14 @@ class Averaging(Method):
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.Averaging(epsilon=1.0, delta=0).fit(parties)
+        >>> model.guarantee_.delta  # pure epsilon
+        0.0
     """
 
     name = "averaging"
@@ -121,6 +133,26 @@ class Averaging(Method):
             for label, (a, b) in pairs.items()
         ]
 
+    @classmethod
+    def printed_neighbours(cls) -> list[Neighbours]:
+        """A record of 400 equal columns turned about, beside a party with nothing to say.
+
+        The printed noise is sized for an L2 norm and drawn coordinate by coordinate, so that the L1 norm counts. Hardly
+        any run shows it: the loss is what 400 coordinates add up to. But it is known exactly (`_laplace_loss`).
+        """
+        schema = Schema.of_arrays(_WIDE, ["0", "1"], norm_bound=1.0)
+        row = np.full((1, _WIDE), 1 / math.sqrt(_WIDE))
+        first, second, quiet = (Table.from_arrays(x, [1], schema) for x in (row, -row, 0 * row))
+        return [
+            Neighbours(
+                label=f"{_WIDE} columns turned about: an L1 norm where an L2 norm is bounded",
+                first={"a": first, "b": quiet},
+                second={"a": second, "b": quiet},
+                settings={"l2": 20.0, "fit_intercept": False, "colluders": 0},
+                loss=lambda method: _laplace_loss(method, first, second),
+            )
+        ]
+
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
         promise = self.promise.settled(cohort.n_units)
@@ -147,6 +179,14 @@ class Averaging(Method):
         theta = plan.grid.from_grid(opened).reshape(plan.problem(1).loss.shape) / present
         coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
         return Learned(coef=coef, intercept=intercept)
+
+
+def _laplace_loss(method: Averaging, first: Table, second: Table) -> float:
+    """The largest logarithm of a ratio of densities under the printed noise: ||difference||_1 over its scale."""
+    group = SumGroup.of({"a": first.n_records, "b": 1}, quorum=2)
+    plan = method.plan(method.cohort(first.schema, group))
+    moved = plan.weight(first.n_records) * (plan.local_fit(first) - plan.local_fit(second))
+    return float(np.abs(moved).sum() / plan.paper_scale)
 
 
 def default_l2(plan: Plan) -> float:

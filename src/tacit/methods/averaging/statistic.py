@@ -7,7 +7,7 @@ and the mean is that over units of the mean over a unit's records. The proof tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,13 +20,12 @@ from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.models.assured import FitBounds, assured_fit
 from tacit.models.batch import fit_many
-from tacit.models.loss import Rows
 from tacit.models.problem import Problem
 from tacit.models.sensitivity import minimiser_norm_bound, minimiser_sensitivity
 from tacit.models.solver import fit
-from tacit.privacy.noise.discrete import discrete_laplace
 from tacit.privacy.noise.grid import NoiseGrid
 from tacit.privacy.noise.norm import laplace_norm
+from tacit.privacy.noise.spherical import spherical_laplace_shares
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]
@@ -86,10 +85,7 @@ class Plan:
     def local_fit(self, table: Table) -> Floats:
         """A party's model, within the slack of its minimiser whatever its records are."""
         n = table.n_units(self.cohort.unit)
-
-        def blocks() -> Iterator[Rows]:
-            return table.blocks() if self.cohort.unit == "record" else self.cohort.blocks(table)
-
+        blocks = table.stream() if self.cohort.unit == "record" else self.cohort.stream(table)
         if self.promise.not_private is not None:
             return fit(blocks, problem=self.problem(n)).theta
         return assured_fit(blocks, problem=self.problem(n), bounds=self.bounds(n), distance=self.slack(n))
@@ -140,9 +136,10 @@ class Plan:
         """A party's reply: its weighted model with its noise, on the grid."""
         addend = self.grid.to_grid(self.weight(n_records) * theta.ravel(), rng=rng)
         if self.promise.is_paper and n_records == self.cohort.least_records and math.isfinite(self.promise.epsilon):
-            coarse = 2.0 ** math.ceil(math.log2(self.paper_scale / self.grid.step) - 30)  # steps at a time
-            drawn = discrete_laplace(self.paper_scale / self.grid.step / coarse, addend.size, rng=rng)
-            addend = addend + int(coarse) * drawn
+            # The document has one smallest party; several of equal size add a share each, which sum up to its noise.
+            smallest = max(1, self.cohort.group.sizes.count(n_records))
+            noise = spherical_laplace_shares(self.paper_scale, 1, smallest, addend.size, rng=rng)  # one number each
+            addend = addend + np.rint(noise.ravel() / self.grid.step).astype(np.int64)
         return Sealed(
             addend=addend, event=self.promise.event(), n_parties=self.grid.total.least, bound=bound_of(self.grid)
         )

@@ -38,6 +38,15 @@ class Pooled(Method):
     Args:
         l2: regularisation of the sum over all records, 1/C of scikit-learn; 0 is the maximum-likelihood fit.
         fit_intercept: whether to learn an intercept, which is not penalised.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> open_ones = {name: hospitals[name] for name in ("north", "south")}
+        >>> parties = tacit.Federation.from_tables(open_ones, policy=tacit.Policy.disclosing_everything())
+        >>> model = tacit.Pooled().fit(parties)
+        >>> model.coef_.shape
+        (1, 4)
     """
 
     name = "pooled"
@@ -63,7 +72,9 @@ class Pooled(Method):
         check_l2(self.l2, zero=True)
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
-        return learned_from(minimise(_Parties(channel, plan), problem=plan.problem), channel.schema)
+        parties = _Parties(channel, plan)
+        counts = parties.extent().class_counts
+        return learned_from(minimise(parties, problem=plan.problem), channel.schema, counts)
 
 
 class _Parties:
@@ -82,8 +93,8 @@ class _Parties:
         """The size of the columns' entries and of the classes."""
         return self._extent
 
-    def sums(self, theta: npt.NDArray[np.float64]) -> Sums:
-        """Value, gradient and curvature at `theta`."""
+    def sums(self, theta: npt.NDArray[np.float64], *, curvature: bool = True) -> Sums:
+        """Value, gradient and curvature at `theta`; a pass tells all three."""
         replies: Any = self._channel.ask(party_sums, PooledIterate(theta=theta)).values()
         total = self._problem.loss.zero()
         for reply in replies:

@@ -21,7 +21,7 @@ Assumes   rows of norm at most the schema's radius, enforced where a table is en
 Cost      9 + 2 ceil(log2 K) rounds; K - 1 comparisons of about 60 encrypted bits, half a megabyte in all for ten
           parties; a party encrypts a ciphertext for about twelve coefficients; K^2 sealed letters. One local fit
 Paper     Pathak, Rane and Raj 2010. The protocol's repairs are listed in `secure.curator`. Sound departs from the
-          document in the noise: it is spherical or Gaussian, has the sensitivity of the average, and is the sum of
+          document in the noise. It is spherical or Gaussian, has the sensitivity of the average, and is the sum of
           shares from all parties, scaled by what the smallest party needs; `calibration="paper"` has iid Laplace noise
           of scale 2 / (n_min epsilon lambda), lambda = l2 / (2 n), made by the smallest party alone, who can subtract
           it. Weights are equal, as in the document; `Averaging` weighs by size, which needs less noise and no curator
@@ -101,6 +101,17 @@ class CuratorAveraging(Method):
         fit_intercept: whether to learn an intercept, as a penalised feature.
         key_bits: the length of the Paillier keys, 2048 or more.
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> trusting = tacit.Policy(not_private=["curator-averaging"])  # who plays the curator must not lie
+        >>> parties = tacit.Federation.from_tables(
+        ...     {name: hospitals[name] for name in ("north", "south", "west")}, policy=trusting
+        ... )
+        >>> model = tacit.CuratorAveraging(epsilon=1.0, delta=0).fit(parties)
+        >>> model.classes_.tolist()
+        ['no', 'yes']
     """
 
     name = "curator-averaging"

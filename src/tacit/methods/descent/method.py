@@ -14,11 +14,11 @@ Assumes   rows of norm at most the schema's radius, enforced where a table is en
           feature of fixed value, so that R^2 = radius^2 + 1. The start is made from public data
 Cost      T rounds (10 to 100 by the default rule); a party sends 3 x 32 bytes a coefficient and makes one pass over
           its records in each
-Paper     Hoseinpour, Hoseinpour and Aghagolzadeh 2023. Sound departs from it in the noise: clipping the *whole*
+Paper     Hoseinpour, Hoseinpour and Aghagolzadeh 2023. Sound departs from it in the noise. Clipping the *whole*
           gradient bounds what a record does by 2 C and not by 2 C / n, so we bound (or clip) each record's gradient;
           all rounds are counted, and not one; pre-training stays, for it costs nothing. `calibration="paper"` clips
           the whole gradient of the summed loss to C and adds noise of 2 C / (n epsilon) sqrt(2 ln(1.25 / delta)) a
-          round, the epsilon being that of one round; the coordinator plays the document's one owner
+          round; the epsilon is that of one round; the coordinator plays the document's one owner
 
 Proof (sound). Given what was opened before, theta_k is fixed. Replacing one record moves the sum of gradients there by
 at most S_k = min(D(||theta_k||), 2 C), rounding included (`statistic`). The grid adds discrete Gaussian noise that
@@ -91,6 +91,14 @@ class NoisyDescent(Method):
             round, `clip` (None: 1) that of the whole gradient and `learning_rate` (None: 0.1) that of the summed loss.
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.NoisyDescent(epsilon=1.0, rounds=20).fit(parties)
+        >>> model.coef_.shape
+        (1, 4)
     """
 
     name = "noisy-descent"
@@ -254,6 +262,7 @@ class NoisyDescent(Method):
         start = self._start(plan, channel.schema)
         descent = Descent(plan, self.schedule(plan.cohort), start)
         theta = descent.paper(channel, self._paper_clip) if plan.promise.is_paper else descent.sound(channel)
+        self.iterates_ = np.array([start, *descent.iterates])  # opened, all of them
         notices: tuple[str, ...] = ()
         if self.start is not None:
             notices = start_notices(

@@ -29,13 +29,14 @@ class Schedule:
 
 
 class Descent:
-    """The coordinator's side: iterates from opened sums; `evidence` is what they tell about the start."""
+    """The coordinator's side: `iterates` from opened sums; `evidence` is what they tell about the start."""
 
     def __init__(self, plan: Plan, schedule: Schedule, start: Floats) -> None:
         self.plan = plan
         self.schedule = schedule
         self.start = start
         self.evidence: tuple[Evidence, ...] = ()
+        self.iterates: list[Floats] = []
 
     def sound(self, channel: Channel) -> Floats:
         """The mean of the later half of the iterates."""
@@ -52,6 +53,7 @@ class Descent:
                 first = self._evidence(gradient, noise[0])
             velocity = _MOMENTUM * velocity + gradient + self.schedule.l2_mean * (theta - self.start)
             theta = theta - rate * velocity
+            self.iterates.append(theta)
             if turn >= rounds // 2:
                 mean += theta / (rounds - rounds // 2)
         weights = mean_weights(rounds)
@@ -71,6 +73,7 @@ class Descent:
             gradient = gradient + self.schedule.l2_mean * self.plan.cohort.n_records * (theta - self.start)
             gradient = gradient / max(1.0, float(np.linalg.norm(gradient)) / clip)  # line 4
             theta = theta - self.schedule.learning_rate * (gradient + noise)  # lines 5 and 6
+            self.iterates.append(theta)
         return theta
 
     @property

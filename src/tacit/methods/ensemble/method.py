@@ -92,7 +92,8 @@ class Ensemble(Method):
         local: what the parties train: "logistic", "tree", "forest", "naive-bayes" or a name that every party has
             registered (`register_local_classifier`), or several of them, of which each party draws one. None is
             logistic. A party may choose for itself (`assign_local_classifier`).
-        l2: regularisation of logistic local classifiers, 1/C of scikit-learn; None is 1.
+        l2: regularisation of logistic local classifiers, 1/C of scikit-learn; None takes each party's own rule,
+            (n / 300)^2 for n records and 1 at most (`party_l2`); with labels="avg" it is 1.
         global_l2: that of the global classifier, with the public rows as records; None takes a public rule
             (`fit_statistic`, `default_l2_mean`).
         colluders: how many parties may pool what they know; None means 1, or 0 if there is one party.
@@ -102,6 +103,14 @@ class Ensemble(Method):
         party_records: a public guess at the most records of a party, needed with labels="avg": the promise is to whole
             parties, so nobody is told how many records one has.
         calibration: "sound", or "paper" for the document's release and noise, which is NOT PRIVATE.
+
+    Example:
+        >>> import tacit
+        >>> data = tacit.datasets.load("readmission")
+        >>> parties = tacit.Federation.from_tables({name: data.tables[name] for name in ("north", "south", "west")})
+        >>> model = tacit.Ensemble(epsilon=1.0, public=data.frames["public"]).fit(parties)
+        >>> model.guarantee_.unit
+        'party'
     """
 
     name = "ensemble"
@@ -156,11 +165,6 @@ class Ensemble(Method):
     def worst_neighbours(cls) -> list[Neighbours]:
         """A party whose new records turn all of its votes about, beside one that never changes."""
 
-        def parties(label: int, n_classes: int) -> dict[str, Table]:
-            schema = Schema.of_arrays(1, [str(c) for c in range(n_classes)], norm_bound=1.0)
-            x = np.array([[1.0]])
-            return {name: Table.from_arrays(x, np.array([y]), schema) for name, y in (("a", label), ("b", 0))}
-
         settings: dict[str, object] = {"fit_intercept": False, "colluders": 0, "labels": "soft", "release": "statistic"}
         settings["global_l2"] = 1.0  # quick; it is post-processing
         cases: dict[str, tuple[int, dict[str, object]]] = {
@@ -171,11 +175,34 @@ class Ensemble(Method):
         return [
             Neighbours(
                 label=f"all votes of a party turned about: {label}",
-                first=parties(0, n_classes),
-                second=parties(n_classes - 1, n_classes),
+                first=_lone_parties(0, n_classes),
+                second=_lone_parties(n_classes - 1, n_classes),
                 settings=settings | own,
             )
             for label, (n_classes, own) in cases.items()
+        ]
+
+    @classmethod
+    def printed_neighbours(cls) -> list[Neighbours]:
+        """The same turned votes; the attacker sees the released model alone, as the document claims.
+
+        What the trusted entity sees is no part of its claim. The printed constants are twice what is needed.
+        """
+
+        def score(method: Ensemble, opened: object) -> float:
+            return float(method.coef_[0, 0])
+
+        settings = {"public": [[1.0]], "global_l2": 20.0, "l2": 1.0, "fit_intercept": False, "release": "minimiser"}
+        first, second = (_lone_parties(label, 2) for label in (0, 1))
+        return [
+            Neighbours(
+                label=f"all votes of a party turned about: {labels}, the released model",
+                first=first,
+                second=second,
+                settings=settings | {"labels": labels},
+                score=score,
+            )
+            for labels in ("soft", "vote")
         ]
 
     def plan(self, cohort: Cohort) -> Plan:
@@ -207,10 +234,12 @@ class Ensemble(Method):
             return (LOGISTIC,)
         return (self.local,) if isinstance(self.local, str) else tuple(self.local)
 
-    def _local_l2(self, cohort: Cohort) -> float:
-        if self.l2 is None and self.calibration == "paper":
+    def _local_l2(self, cohort: Cohort) -> float | None:
+        if self.l2 is not None:
+            return float(self.l2)
+        if self.calibration == "paper":
             return _PAPER_L2_MEAN * cohort.n_records / cohort.n_parties
-        return 1.0 if self.l2 is None else float(self.l2)
+        return 1.0 if self.labels == "avg" else None
 
     def _check_settings(self) -> None:
         self.promise.check()
@@ -261,6 +290,7 @@ class Ensemble(Method):
         cohort = plan.cohort
         if self.labels == "avg":
             replies: Any = channel.ask(party_model)
+            assert plan.l2 is not None  # of `avg`
             entity = self._entity(plan, None, plan.l2 / (self.party_records or cohort.n_largest))
             theta = entity.average([np.asarray(reply["theta"]) for reply in replies.values()])
         else:
@@ -306,6 +336,13 @@ class Ensemble(Method):
             return facts
         shown = str(self.public) if isinstance(self.public, Path) else None
         return replace(facts, settings={**facts.settings, "public": shown})
+
+
+def _lone_parties(label: int, n_classes: int) -> dict[str, Table]:
+    """Two parties with one record each, for audits: "a" has this label, "b" the first one."""
+    schema = Schema.of_arrays(1, [str(c) for c in range(n_classes)], norm_bound=1.0)
+    x = np.array([[1.0]])
+    return {name: Table.from_arrays(x, np.array([y]), schema) for name, y in (("a", label), ("b", 0))}
 
 
 def _mean_labels(replies: Any, n_classes: int, *, majority: bool) -> Floats:

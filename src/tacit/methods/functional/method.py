@@ -13,13 +13,14 @@ Assumes   rows of norm at most the schema's radius, enforced where a table is en
           feature of fixed value, so that R^2 = radius^2 + 1
 Cost      one round; k features with the constant: a party sends 3 x 32 bytes for each of k + k (k+1)/2 numbers (C k for
           the first k with C > 2 classes); one pass over its records; the coordinator decomposes a k x k matrix
-Paper     Du, Li and Li 2019, OFAA, after Zhang et al. 2012. Sound departs from it: the sums of all parties are released
+Paper     Du, Li and Li 2019, OFAA, after Zhang et al. 2012. Sound departs from it. The sums of all parties are released
           once, under one noise (theirs are perturbed by each party, anew in each round, so that T rounds cost T
-          epsilon), the constant of degree 0 takes no budget, noise is for rows of bounded L2 norm, and eigenvalues that
+          epsilon). The constant of degree 0 takes no budget. Noise is for rows of bounded L2 norm. Eigenvalues that
           noise has made negative are set to 0 and a ridge added, both without a look at data (theirs may have no
-          minimum). `calibration="paper"` is Algorithm 3 for a fixed number of rounds: Laplace(9 d / (2 epsilon)) on
-          degree 1 as printed, Laplace(3 d^2 / (4 epsilon)) on degree 2, which is not printed, by the same rule. Where
-          the noisy quadratic is indefinite, the document says nothing: a party then tells its stationary point
+          minimum). `calibration="paper"` is Algorithm 3 for a fixed number of rounds. It has
+          Laplace(9 d / (2 epsilon)) on degree 1 as printed, Laplace(3 d^2 / (4 epsilon)) on degree 2, which is not
+          printed, by the same rule. Where the noisy quadratic is indefinite, the document says nothing: a party then
+          tells its stationary point
 
 The quadratic, its noise and their proof are in `statistic`.
 """
@@ -51,6 +52,8 @@ from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
 
+_PRINTED_ROUNDS, _PRINTED_L2 = 100, 1000.0  # of the neighbours that refute the printed algorithm
+
 
 class FunctionalMechanism(Method):
     """The minimum of a quadratic that stands for the loss, released once with noise; nobody is trusted.
@@ -67,6 +70,14 @@ class FunctionalMechanism(Method):
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.FunctionalMechanism(epsilon=1.0).fit(parties)
+        >>> model.predict_proba(hospitals["east"]).shape
+        (1500, 2)
     """
 
     name = "functional-mechanism"
@@ -134,8 +145,29 @@ class FunctionalMechanism(Method):
 
     @classmethod
     def printed_neighbours(cls) -> list[Neighbours]:
-        """The same pairs; what the document's parties tell are models, of which the audit finds its own score."""
-        return [replace(pair, score=None, score_of=None) for pair in cls.worst_neighbours()]
+        """A label turned about, asked for in a hundred rounds: the noise is drawn anew in each.
+
+        A large penalty makes what is told nearly t over that penalty, with its noise, so that the likelihoods of all
+        rounds add up. One round alone keeps the printed epsilon here; the document claims it for all of them.
+        """
+        schema = Schema.of_arrays(1, ["0", "1"], norm_bound=1.0)
+        first, second = (Table.from_arrays(np.array([[1.0]]), [label], schema) for label in (0, 1))
+        quiet = Table.from_arrays(np.array([[0.0]]), [1], schema)
+
+        def score(method: FunctionalMechanism, opened: list[Opened]) -> float:
+            told = [float(np.asarray(dict(reply)["theta"])[0, 0]) for reply in opened[::2]]  # every other one is "a"
+            t = _PRINTED_L2 * np.array(told)
+            return float(np.sum(np.abs(t + 0.5) - np.abs(t - 0.5)))
+
+        return [
+            Neighbours(
+                label=f"a label turned about, in {_PRINTED_ROUNDS} rounds with fresh noise",
+                first={"a": first, "b": quiet},
+                second={"a": second, "b": quiet},
+                settings={"rounds": _PRINTED_ROUNDS, "l2": _PRINTED_L2, "fit_intercept": False},
+                score=score,
+            )
+        ]
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""

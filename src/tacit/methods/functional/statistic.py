@@ -35,13 +35,14 @@ added to the sensitivity twice, and is a share r of it at most. The grid's noise
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.block import BLOCK_ROWS
+from tacit.data.block import BLOCK_ROWS, WeightedBlock
 from tacit.data.table import Table
 from tacit.federation.reply import Noised, Sealed
 from tacit.federation.seat import Seat
@@ -205,18 +206,24 @@ def noisy_sums(table: Table, plan: Plan, *, rng: Rng, seat: Seat | None = None) 
 @step("functional-mechanism/paper", version=2, plan=Plan)
 def paper_model(table: Table, plan: Plan, *, rng: Rng) -> Noised:
     """The document's local step: perturb this party's own quadratic, and tell where its gradient is zero."""
-    t, A = statistics(table, plan.cohort.constant)
-    d, C = table.n_columns, table.n_classes
-    # l_1''(0) / 2! = 1/8 in (34); softmax at equal scores has 1 / (2 C). A monomial w_i w_j, i < j, has the factor 2.
-    M = A / (8 if C == 2 else 2 * C) * (2 - np.eye(len(A)))
-    rows, columns = np.triu_indices(len(A))
-    if not plan.promise.is_exact:
-        first, second = paper_scales(d, plan.promise.epsilon)
-        t = t + laplace(first, t.shape, rng=rng)
-        M[rows, columns] += laplace(second, rows.shape, rng=rng)
-    Q = np.triu(M) + np.triu(M).T + plan.l2 * np.eye(len(A))
-    theta = np.linalg.lstsq(Q, np.atleast_2d(t).T, rcond=None)[0].T
+    scales = None if plan.promise.is_exact else paper_scales(table.n_columns, plan.promise.epsilon)
+    theta = paper_minimum(*statistics(table, plan.cohort.constant), scales, plan.l2, rng=rng)
     return Noised({"theta": theta}, replace(plan.promise, calibration="paper").event())
+
+
+def paper_minimum(t: Floats, A: Floats, scales: tuple[float, float] | None, l2: float, *, rng: Rng) -> Floats:
+    """Where the gradient of the document's quadratic is zero, with Laplace noise of these scales on degrees 1 and 2."""
+    # l_1''(0) / 2! = 1/8 in (34); softmax at equal scores has 1 / (2 C). A monomial w_i w_j, i < j, has the factor 2.
+    M = A / (8 if t.ndim == 1 else 2 * len(t)) * (2 - np.eye(len(A)))
+    rows, columns = np.triu_indices(len(A))
+    if scales is not None:
+        first, second = scales
+        t = t + laplace(first, t.shape, rng=rng)
+        if second:
+            M[rows, columns] += laplace(second, rows.shape, rng=rng)
+    Q = np.triu(M) + np.triu(M).T + l2 * np.eye(len(A))
+    theta: Floats = np.linalg.lstsq(Q, np.atleast_2d(t).T, rcond=None)[0].T
+    return theta
 
 
 def paper_scales(n_features: int, epsilon: float) -> tuple[float, float]:
@@ -234,9 +241,13 @@ def statistics(table: Table, constant: float, unit: Unit = "record") -> tuple[Fl
 
     The records of a `unit` weigh 1 together.
     """
-    k, C = table.n_columns + (constant != 0), table.n_classes
+    k = table.n_columns + (constant != 0)
+    return table.stream(unit).total(partial(_statistics, constant=constant, k=k, C=table.n_classes))
+
+
+def _statistics(blocks: Iterable[WeightedBlock], *, constant: float, k: int, C: int) -> tuple[Floats, Floats]:
     t, A = np.zeros(k if C == 2 else (C, k)), np.zeros((k, k))
-    for X, y, weights in table.weighted_blocks(unit):
+    for X, y, weights in blocks:
         root = np.sqrt(weights)
         rows = (np.column_stack([X, np.full(len(X), constant)]) if constant else X) * root[:, None]
         labels = y - 0.5 if C == 2 else (np.eye(C)[y] - 1 / C).T

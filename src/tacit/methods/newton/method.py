@@ -4,31 +4,30 @@ Parties   K parties with n_j records each; a center of three nodes that adds up;
 Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
           the coordinator or with each other. Nobody is trusted with data, with a statistic or with the noise
 Travels   coordinator -> party: a shape B, and in each later round a model. Party -> center: its squares A, then its
-          moments (t, M) in that shape, and in each later round its responses to that model, with its share of the
-          noise, in three sealed envelopes; with `robust`, at the end, the middle C of the sandwich (`middle`).
-          Center -> coordinator: the sum
-Revealed  the noisy squares and moments, the noisy responses of every round and, with `robust`, the noisy middle; hence
+          moments (t, M) in that shape, and in each later round its responses to that model; each with its share of the
+          noise, in three sealed envelopes; with `robust`, at the end, the middle C of the sandwich (`middle`); where
+          a study wants an AUC, a histogram of scores (`measuring`). Center -> coordinator: the sum
+Revealed  the noisy squares and moments, the noisy responses of every round and, if asked, middle and histogram; hence
           the shape, every iterate and the model, to everybody; the numbers of records n_j, or of persons, if the
           relation is replace-one and the unit no party; the public start
-Privacy   one Gaussian release of the squares, one of the moments, T of responses and, with `robust`, one of the
-          middle, together calibrated to (epsilon, delta); one record, person or party (`unit`), replace-one or
-          add-remove
+Privacy   one Gaussian release of the squares, one of the moments, T of responses and, if asked, one of the middle and
+          one of the histogram, together calibrated to (epsilon, delta); one record, person or party (`unit`),
+          replace-one or add-remove
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
-Cost      2 + T rounds, T = 3 to 10 by rule, and one with `robust`; k = d + 1 features: a party sends 3 x 32 bytes for
-          each of k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes), gets k (k+1)/2
+Cost      2 + T rounds, T = 0 or 3 to 10 by rule, and one with `robust`; k = d + 1; a party sends 3 x 32 bytes for each
+          of k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes); it gets k (k+1)/2
           numbers 1 + T times, and makes one pass over its records in each; the coordinator decomposes a k x k matrix
           and solves systems of that size
 Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
           is no calibration of a document
 
 Proof. Given what was opened before, each question is fixed. One record moves the squares, the moments in a given shape
-and the responses to a given model by no more than `statistic` says, and the middle by no more than `middle` says,
-rounding included; with the noise there each
-release is mu_k-Gaussian private, and all of them mu-Gaussian private, mu^2 = sum mu_k^2, which is (epsilon, delta) by
-the exact profile. How mu^2 is split, and every other choice, is a public rule (`rule`). Everything else (shape,
-denoising, weights, penalties, solutions, intervals, notices) is computed from what was opened, from the plan and, under
-replace-one, from the sizes.
+and the responses to a given model by no more than `statistic` says, the middle by no more than `middle` says and the
+histogram by no more than `measuring` says, rounding included. With the noise there each release is mu_k-Gaussian
+private, and all of them mu-Gaussian private, mu^2 = sum mu_k^2, which is (epsilon, delta) by the exact profile. How
+mu^2 is split, and every other choice, is a public rule (`rule`). Everything else (shape, denoising, weights, penalties,
+solutions, intervals, notices) is computed from what was opened, from the plan and, under replace-one, from the sizes.
 
 Why a shape. Noise that is alike in all directions of the rows drowns those in which they vary little. A seventh of the
 budget is spent on squares that tell which these are; then rows are stretched until all directions count alike, and long
@@ -56,9 +55,12 @@ from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
 from tacit.federation.step import Step
 from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.evaluation.auc import AucInterval
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton.interval import interval, interval_notices
+from tacit.methods.newton.measuring import SHARE as MEASURING
+from tacit.methods.newton.measuring import ask_measuring, check_measuring, party_measuring
 from tacit.methods.newton.middle import ask_middle, party_middle
 from tacit.methods.newton.neighbour import worst_pair
 from tacit.methods.newton.opening import open_moments
@@ -113,10 +115,22 @@ class PrivateNewton(Method):
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
         robust: whether intervals should hold where the model is wrong, too. A tenth of the budget goes to the middle of
             the sandwich (`middle`), so that all other noise grows by a twentieth.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.PrivateNewton(epsilon=1.0).fit(parties)
+        >>> list(model.table()["term"])
+        ['(intercept)', 'age', 'days_in_hospital', 'earlier_admissions', 'emergency']
     """
 
     name = "private-newton"
     error_share = 1.0  # of the 5 % in which intervals may miss; less in a look of a study, so that all looks share them
+    measures = (
+        False  # whether an AUC is measured on records that are kept out of the fit: where a study's looks want one
+    )
+    auc_: AucInterval | None = None
 
     def __init__(
         self,
@@ -171,7 +185,8 @@ class PrivateNewton(Method):
         self._check_honest(cohort)
         promise = self.promise.settled(cohort.n_units)
         of_middle = MIDDLE if self.robust and not promise.is_exact else 0.0
-        mu = promise.mu * math.sqrt(1 - of_middle)  # of all other releases
+        of_measuring = self._of_measuring(cohort)
+        mu = promise.mu * math.sqrt(1 - of_middle - of_measuring)  # of all other releases
         rules = self._rules(max(1, round(cohort.n_weighted)), _unit_noise(promise, cohort.n_parties, cohort.colluders))
         of_rounds = 1 - rules.squares - rules.moments
         return Plan(
@@ -182,6 +197,7 @@ class PrivateNewton(Method):
             rounds=MOST_EXACT_ROUNDS if promise.is_exact else rules.rounds,
             relation=self.relation,
             mu_middle=promise.mu * math.sqrt(of_middle) if of_middle else 0.0,
+            mu_measuring=promise.mu * math.sqrt(of_measuring) if of_measuring else 0.0,
         )
 
     def course(self, plan: Plan) -> tuple[Ask, ...]:
@@ -191,16 +207,20 @@ class PrivateNewton(Method):
             asks.append(_ask_of(plan, party_responses, plan.mu_response, plan.rounds))
         if plan.mu_middle:
             asks.append(_ask_of(plan, party_middle, plan.mu_middle))
+        if plan.mu_measuring:
+            asks.append(_ask_of(plan, party_measuring, plan.mu_measuring))
         return tuple(asks)
+
+    def _of_measuring(self, cohort: Cohort) -> float:
+        """The share of mu^2 for the AUC: none, unless it is wanted."""
+        if not self.measures:
+            return 0.0
+        check_measuring(cohort.n_classes, self.unit, self.relation, is_private=self.guarantee.is_private)
+        return MEASURING
 
     def _rules(self, n_records: int, unit_noise: float) -> Rules:
         """The public rules, with what the settings say in their place."""
-        rules = default_rules(unit_noise, None if self.relation == "add-remove" else n_records)
-        if self.rounds is None:
-            return rules
-        return dataclasses.replace(
-            rules, rounds=self.rounds, moments=rules.moments if self.rounds else 1 - rules.squares
-        )
+        return default_rules(unit_noise, None if self.relation == "add-remove" else n_records, self.rounds)
 
     def _check_honest(self, cohort: Cohort) -> None:
         """Refuse colluders that are asked for and leave fewer than two honest parties."""
@@ -252,7 +272,7 @@ class PrivateNewton(Method):
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         start = self._start_theta(plan, channel.schema)
         is_exact = math.isinf(self.epsilon)
-        n_records = plan.cohort.n_weighted
+        n_records = plan.n_fitted
         if is_exact:
             plain = np.eye(plan.width)
             outline = Outline(B=plain / plan.reach, n_records=n_records, expected=plain)
@@ -274,6 +294,8 @@ class PrivateNewton(Method):
             notices = self._notices(channel, equation, inference)
             verdict = self._verdict(solved)
         theta = model @ B / equation.rho
+        if plan.mu_measuring:
+            self.auc_ = ask_measuring(channel, plan, outline, theta, confidence=1 - 0.05 * self.error_share)
         coef, intercept = coefficients(theta, plan.cohort.n_features, plan.cohort.constant)
         return Learned(coef=coef, intercept=intercept, inference=inference, notices=notices, verdict=verdict)
 

@@ -11,10 +11,10 @@ Privacy   sound: Pure(epsilon), or Approximate(epsilon, delta); one record, repl
 Assumes   rows of norm at most the schema's radius, enforced where a table is encoded; the intercept is one more
           feature of fixed value, so that R^2 = radius^2 + 1
 Cost      one round; a party sends 8 bytes a coefficient; one local fit
-Paper     Du, Li and Li 2019, OFPA. Sound departs from it: the intercept is perturbed and penalised like every other
-          coefficient (theirs is neither, and its equation tells the exact sum of the labels), a public penalty bounds
-          the change of volume that their proof leaves out, the noise is spherical or Gaussian for rows of bounded L2
-          norm, and there is one upload (theirs spends epsilon anew in each round, and a later round learns nothing).
+Paper     Du, Li and Li 2019, OFPA. Sound departs from it. The intercept is perturbed and penalised like every other
+          coefficient (theirs is neither, and its equation tells the exact sum of the labels). A public penalty bounds
+          the change of volume that their proof leaves out. The noise is spherical or Gaussian for rows of bounded L2
+          norm. There is one upload (theirs spends epsilon anew in each round, and a later round learns nothing).
           `calibration="paper"` is Algorithm 2 for a fixed number of rounds, Laplace(4 / epsilon) on each coefficient
           but the intercept. It has no penalty, and often no minimum: where l2 is not given, a penalty of 0.1 makes
           one, far out in the direction of descent
@@ -67,6 +67,14 @@ class ObjectivePerturbation(Method):
         fit_intercept: whether to learn an intercept, as a penalised feature.
         rounds: how often the document's algorithm is run over; more than 1 only with calibration="paper".
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.ObjectivePerturbation(epsilon=1.0).fit(parties)
+        >>> model.classes_.tolist()
+        ['no', 'yes']
     """
 
     name = "objective-perturbation"

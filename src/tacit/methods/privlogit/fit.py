@@ -13,14 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import DataError, NotConverged, RunError, SingularCurvature
+from tacit.errors import DataError, NotConverged, RunError, SettingError, SingularCurvature
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
 from tacit.methods.exact_fit import PENALISED_ERRORS
 from tacit.methods.method import Learned
 from tacit.methods.privlogit.statistic import LARGEST_MOMENT, MOMENTS_OPENED, Point, Questions
 from tacit.methods.privlogit.unit import Plan, Units
-from tacit.models.inference import Inference, wald
+from tacit.methods.public_model import linear_model
+from tacit.models.inference import Inference, against_null, wald
 from tacit.models.parameter import coefficients
 from tacit.models.problem import Problem
 from tacit.secure.digit import from_digits
@@ -54,6 +55,23 @@ def choose_units(channel: Channel, questions: Questions, plan: Plan) -> Units | 
         centre = mean
         mean_square = np.maximum(mean_square - mean**2, _FLOOR * mean_square)
     return Units(centre=centre, exponent=plan.exponents(mean_square))
+
+
+def start_point(start: object | None, fit: SecureFit) -> Floats:
+    """A public model as the point to begin at, in public units; None is 0.
+
+    Raises:
+        SettingError: if the model does not fit the study's columns, or has an intercept where none is learned.
+    """
+    if start is None:
+        return np.zeros(fit.size)
+    model, with_intercept = linear_model(start, fit.channel.schema, "start"), fit.plan.fit_intercept
+    if not with_intercept and np.any(model.intercept_ != 0):
+        raise SettingError("start has an intercept and fit_intercept = False; allow one, or leave it out")
+    theta = np.column_stack([model.coef_, model.intercept_] if with_intercept else [model.coef_])
+    # With more than two classes the search stays among parameters that sum to zero over them.
+    centred = (theta - theta.mean(axis=0) if len(theta) > 1 else theta).reshape(fit.shape)
+    return fit.scaling.phi(centred).ravel()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +118,7 @@ class SecureFit(ABC):
         self.problem: Problem = plan.problem
         self.shape = self.problem.loss.shape
         self.size, self.n = plan.size, plan.n_records
+        self.class_counts: npt.NDArray[np.int64] | None = None  # where what is opened anyway tells them
 
     def at(self, point: Floats) -> Point:
         """A point as parties are asked about it."""
@@ -157,10 +176,11 @@ def _inference(fit: SecureFit, phi: Floats, peak: Peak) -> Inference:
     if covariance is None:  # only its diagonal was opened
         covariance = np.full((len(peak.variances), len(peak.variances)), np.nan)
         np.fill_diagonal(covariance, peak.variances)
-    return wald(
+    found = wald(
         fit.scaling.contrast @ phi,
         covariance,
         n_parameters=(fit.problem.n_classes - 1) * fit.problem.loss.width,
         log_likelihood=fit.log_likelihood(phi),
         n_records=fit.n,
     )
+    return found if fit.class_counts is None else against_null(found, fit.problem, fit.class_counts)

@@ -33,13 +33,14 @@ Paper     Wang, chapter 5, PrivLogit-Hessian and -Local (algorithms 6 to 8), aft
           likelihood, whose relative change of 1e-6 leaves errors of 3e-3; the ascent ends with one Newton step and
           standard errors from the true curvature there. `acceleration=None` takes the document's steps.
           protocol="local" puts the penalty's part, which algorithm 8 forgets in step 9, into the parties' gradients,
-          and re-randomises their products: from the document's, whoever knows the encrypted inverse could search for
+          and re-randomises their products. From the document's, whoever knows the encrypted inverse could search for
           the gradient
 """
 
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -51,11 +52,18 @@ from tacit.federation.channel import Channel
 from tacit.methods.cohort import Cohort
 from tacit.methods.method import Learned, Method
 from tacit.methods.privlogit.center_fit import CenterFit, LocalFit
-from tacit.methods.privlogit.fit import MOST_PARAMETERS, Peak, SecureFit, choose_units, learned_from_peak, moments_asked
+from tacit.methods.privlogit.fit import (
+    MOST_PARAMETERS,
+    Peak,
+    SecureFit,
+    choose_units,
+    learned_from_peak,
+    moments_asked,
+    start_point,
+)
 from tacit.methods.privlogit.statistic import LOSS_OPENED, STEPS_OPENED, SUMS_OPENED, register_questions
 from tacit.methods.privlogit.sum_fit import SumFit
 from tacit.methods.privlogit.unit import Plan
-from tacit.methods.public_model import linear_model
 from tacit.methods.setting import check_choice, check_l2, check_whole
 from tacit.models.anderson import Ascending, Ascent, ascend
 from tacit.models.diagnosis import explain_separable
@@ -69,6 +77,11 @@ _NEAR = 1e-5  # the relative error from which one Newton step, whose error is it
 _MOST_PEAKS = 4
 _VANISHED = 1e5  # a curvature so many times smaller than its bound has no optimum, or one that is out of reach
 _ROUNDS = {"anderson": 200, None: 2000}
+
+START_DROPPED = (
+    "the start was DROPPED: the records make it less likely than a model of zeros, so the fit began at 0; "
+    'worse_start = "keep" begins at the start all the same'
+)
 
 
 class PrivLogit(Method):
@@ -85,8 +98,19 @@ class PrivLogit(Method):
         max_rounds: the most points that are asked about; None allows 200, or 2,000 without acceleration.
         fit_intercept: whether to learn an intercept, which is not penalised.
         start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept); None
-            starts at 0. A start that is worse than 0 is dropped.
+            starts at 0.
+        worse_start: what becomes of a start that the records make less likely than 0: "drop" begins at 0 instead, which
+            takes fewer rounds, and the report says so; "keep" begins there all the same, and compares nothing.
         standard_errors: whether to ask for the curvature at the optimum, for standard errors and a last Newton step.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> agreed = {name: hospitals[name] for name in ("north", "south", "west")}
+        >>> parties = tacit.Federation.from_tables(agreed, policy=tacit.Policy(not_private=["privlogit"]))
+        >>> model = tacit.PrivLogit(secure="sums").fit(parties)
+        >>> bool(abs(model.table().set_index("term").loc["emergency", "estimate"] - 0.8) < 0.3)  # the truth is 0.8
+        True
     """
 
     name = "privlogit"
@@ -103,6 +127,7 @@ class PrivLogit(Method):
         max_rounds: int | None = None,
         fit_intercept: bool = True,
         start: object | None = None,
+        worse_start: Literal["drop", "keep"] = "drop",
         standard_errors: bool = True,
     ) -> None:
         self.l2 = l2
@@ -114,6 +139,7 @@ class PrivLogit(Method):
         self.max_rounds = max_rounds
         self.fit_intercept = fit_intercept
         self.start = start
+        self.worse_start = worse_start
         self.standard_errors = standard_errors
 
     def event(self) -> Event:
@@ -131,7 +157,7 @@ class PrivLogit(Method):
         else:
             bound, curvature = QUESTIONS.bound, QUESTIONS.curvature
             point = QUESTIONS.product if self.protocol == "local" else QUESTIONS.point
-        n_points = self._most_rounds + (0 if self.start is None else 2)
+        n_points = self._most_rounds + (2 if self._compares_start else 0)
         opened = self.event()
         sums = (Ask(step=bound, event=opened), Ask(step=point, times=n_points, event=opened))
         ascent = (*moments_asked(QUESTIONS, plan), *sums)
@@ -139,6 +165,10 @@ class PrivLogit(Method):
             return ascent
         peaks = Ask(step=curvature, times=_MOST_PEAKS, event=opened)
         return (*ascent, peaks, Ask(step=QUESTIONS.loss, event=LOSS_OPENED))
+
+    @property
+    def _compares_start(self) -> bool:
+        return self.start is not None and self.worse_start == "drop"
 
     @property
     def _most_rounds(self) -> int:
@@ -152,6 +182,7 @@ class PrivLogit(Method):
         check_l2(self.l2, zero=True)
         check_choice("protocol", self.protocol, ("hessian", "local"))
         check_choice("secure", self.secure, ("center", "sums"))
+        check_choice("worse_start", self.worse_start, ("drop", "keep"))
         if self.acceleration is not None:
             check_choice("acceleration", self.acceleration, ("anderson",))
         if self.secure == "sums" and self.protocol == "local":
@@ -174,13 +205,15 @@ class PrivLogit(Method):
         with_errors = self._with_errors(fit.plan)
         fit.invert_bound()
         # 2. Rounds: one public point each (algorithm 6, accelerated).
+        first, dropped = self._first_point(fit)
         ascent = ascend(
             fit,
-            self._first_point(fit),
+            first,
             settings=Ascending(
                 memory=self.memory if self.acceleration else 0,
                 tolerance=max(_NEAR, self.tol) if with_errors else self.tol,
                 max_rounds=self._most_rounds,
+                from_zero=not first.any() and fit.problem.n_classes == 2,
             ),
             on_round=lambda ascent: _check_ascent(ascent, fit),
         )
@@ -197,24 +230,19 @@ class PrivLogit(Method):
         self.iterates_: Floats = np.stack(
             [fit.scaling.theta(visit.point.reshape(fit.shape)) for visit in ascent.visits]
         )
-        return learned_from_peak(fit, phi, peak, self._told(ascent, n_peaks))
+        learned = learned_from_peak(fit, phi, peak, self._told(ascent, n_peaks))
+        return replace(learned, notices=(START_DROPPED, *learned.notices)) if dropped else learned
 
-    def _first_point(self, fit: SecureFit) -> Floats:
+    def _first_point(self, fit: SecureFit) -> tuple[Floats, bool]:
+        """Where to begin, and whether a start was dropped."""
+        point = start_point(self.start, fit)
+        if not self._compares_start:
+            return point, False
         zero = np.zeros(fit.size)
-        if self.start is None:
-            return zero
-        model = linear_model(self.start, fit.channel.schema, "start")
-        if not self.fit_intercept and np.any(model.intercept_ != 0):
-            raise SettingError("start has an intercept and fit_intercept = False; allow one, or leave it out")
-        columns = [model.coef_, model.intercept_] if self.fit_intercept else [model.coef_]
-        theta = np.column_stack(columns)
-        # With more than two classes the search stays among parameters that sum to zero over them.
-        start = (theta - theta.mean(axis=0) if len(theta) > 1 else theta).reshape(fit.shape)
         fit.ask(zero)
         fit.accept()
-        point = fit.scaling.phi(start).ravel()
         fit.ask(point)
-        return point if fit.is_better() else zero
+        return (point, False) if fit.is_better() else (zero, True)
 
     def _finish(self, fit: SecureFit, ascent: Ascent) -> tuple[Floats, Peak, int]:
         """Newton steps, nearly always one, until what is left is within `tol` and standard errors are settled."""

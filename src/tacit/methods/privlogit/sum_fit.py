@@ -42,6 +42,8 @@ class SumFit(SecureFit):
     def ask(self, point: Floats) -> None:
         """Open gradient and likelihood at a point."""
         self._take(self.channel.sum(self.questions.open_point, self.at(point)))
+        if self.problem.intercept == "free" and not point.any():
+            self.class_counts = self._counts_at_zero()
 
     def is_better(self) -> bool:
         """Whether the likelihood at the point asked about last is at least the accepted one's, up to rounding."""
@@ -69,6 +71,15 @@ class SumFit(SecureFit):
             variances=np.diag(covariance).copy(),
             covariance=covariance,
         )
+
+    def _counts_at_zero(self) -> npt.NDArray[np.int64]:
+        """The class counts, which the gradient of the intercepts at 0 tells: (count of c - n / C) / n for class c."""
+        pull = self._gradient[-1] * self.n
+        n_classes = self.problem.n_classes
+        shares = self.n * np.full(n_classes, 1 / n_classes)
+        counts = shares + (np.array([-pull[0], pull[0]]) if n_classes == 2 else pull)
+        whole: npt.NDArray[np.int64] = np.rint(counts).astype(np.int64)
+        return whole
 
     def _take(self, opened: npt.NDArray[np.int64], *, classes_first: bool = False) -> None:
         gradient = np.ldexp(opened[: self.size].astype(np.float64), -OPENED_BITS)

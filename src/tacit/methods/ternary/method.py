@@ -92,6 +92,14 @@ class TernaryDescent(Method):
 
     Attributes:
         weights_: the trained network's flat weights.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.TernaryDescent(epsilon=1.0, hidden_layer_sizes=(4,), rounds=3).fit(parties)
+        >>> model.predict(hospitals["east"]).shape
+        (1500,)
     """
 
     name = "ternary-descent"
@@ -278,6 +286,7 @@ class TernaryDescent(Method):
 
     def _learn(self, channel: Channel, plan: Plan) -> Learned:
         network, upload, sizes = plan.network, plan.upload, channel.sizes
+        self._network = network
         weights = network.initial(self.random_state)
         rate = default_learning_rate(upload) if self.learning_rate is None else self.learning_rate
         for turn in range(plan.rounds):  # Algorithm 1: parties in turn, with the weights that the one before it left
@@ -295,9 +304,12 @@ class TernaryDescent(Method):
             weights = weights - rate * (1 - turn / plan.rounds) * gradient  # (3.1), with a rate that falls to 0
             if not np.all(np.abs(weights) <= LARGEST_WEIGHT):
                 raise NotConverged(f"the weights diverge in round {turn + 1}; choose a learning_rate below {rate:g}")
+            self._look_on(turn + 1, weights)
         self.weights_: Floats = weights
-        self._network = network
         return Learned(coef=None, intercept=None)
+
+    def _look_on(self, n_rounds: int, weights: Floats) -> None:
+        """Told of the public weights after each round; does nothing here."""
 
     def decision_function(self, X: npt.ArrayLike | pd.DataFrame | Table) -> Floats:
         """Log odds of the last class (two classes), or one score for each class."""

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh, solve_triangular
 from scipy.optimize import nnls
 from scipy.special import logsumexp
 
@@ -31,7 +31,8 @@ from tacit.models.assured import FitBounds, assured_minimum
 from tacit.models.loss import CHUNK_ROWS, Array, Blocks, FineArray, Labels, Loss, Sums
 from tacit.models.problem import Problem, Solution
 from tacit.models.sensitivity import gradient_diameter, minimiser_norm_bound
-from tacit.models.solver import BlockRecords, Extent, minimise
+from tacit.models.solver import BlockRecords, Extent, minimise, settled
+from tacit.models.wide import is_wide, wide_guess
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +49,13 @@ def row_diameter(radius: float, n_features: int, *, nonnegative: bool) -> float:
 def principal_directions(rows: Floats, most: int) -> Floats:
     """Orthonormal directions, one a row, along which public rows vary most: at most `most` of them."""
     centred = rows - rows.mean(axis=0)
-    directions: Floats = np.linalg.svd(centred, full_matrices=False)[2][:most]
+    n, d = centred.shape
+    most = min(most, n, d)
+    # By the smaller of the two matrices of products, and a few of its directions: a whole decomposition is n d^2.
+    gram = centred @ centred.T if n < d else centred.T @ centred
+    vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))[1][:, ::-1]
+    spanning = centred.T @ vectors if n < d else vectors
+    directions: Floats = np.linalg.qr(spanning)[0].T  # orthonormal, also where products have lost digits
     return np.ascontiguousarray(directions)
 
 
@@ -127,7 +134,7 @@ def discriminate(blocks: Blocks, n_records: int, public: Floats, l2_mean: float,
         as `solver.fit`; `theta` is within `distance_bound` of the exact discriminator.
     """
     problem = _discrimination(n_records, public, l2_mean, tolerance)
-    return minimise(_Discrimination(blocks, n_records, public, problem), problem=problem)
+    return _Discrimination(blocks, n_records, public, problem).solve()
 
 
 def assured_discriminator(
@@ -138,7 +145,7 @@ def assured_discriminator(
     problem = _discrimination(n_records, public, l2_mean, tolerance)
     bounds = discriminator_bounds(n_records, len(public), l2_mean, public.shape[1], radius)
     records = _Discrimination(blocks, n_records, public, problem)
-    return assured_minimum(records, problem=problem, bounds=bounds, distance=distance)
+    return assured_minimum(records, problem=problem, bounds=bounds, distance=distance, quick=records.solve)
 
 
 def _discrimination(n_records: int, public: Floats, l2_mean: float, tolerance: float) -> Problem:
@@ -150,21 +157,36 @@ class _Discrimination:
     """The rows as class 1 and the public rows as class 0, which weigh as much as the rows all together."""
 
     def __init__(self, blocks: Blocks, n_records: int, public: Floats, problem: Problem) -> None:
-        self.own = BlockRecords(lambda: ((X, np.ones(len(X), dtype=np.int64)) for X, *_ in blocks()), problem)
+        self.problem = problem
+        self.own_rows: Blocks = lambda: ((X, np.ones(len(X), dtype=np.int64)) for X, *_ in blocks())
+        self.own = BlockRecords(self.own_rows, problem)
         zeros: Labels = np.zeros(len(public), dtype=np.int64)
-        self.public = BlockRecords(lambda: [(public, zeros)], problem)
+        self.public_rows = (public, zeros)
+        self.public = BlockRecords(lambda: [self.public_rows], problem)
         self.n_records = n_records
         self.n_public = len(public)
         self.weight = n_records / len(public)
 
-    def sums(self, theta: Array) -> Sums:
-        own, public, a = self.own.sums(theta), self.public.sums(theta), self.weight
-        assert own.curvature is not None
-        assert public.curvature is not None
+    def solve(self) -> Solution:
+        """The discriminator; of few rows with many columns, by their products."""
+        if is_wide(self.n_records + self.n_public, self.problem):
+            self.extent()  # looks at every block before anything is computed from it
+            X, y = self.public_rows
+            rows = [*self.own_rows(), (X, y, np.full(len(y), self.weight))]
+            solution = settled(self, wide_guess(rows, self.problem), problem=self.problem)
+            if solution is not None:
+                return solution
+        return minimise(self, problem=self.problem)
+
+    def sums(self, theta: Array, *, curvature: bool = True) -> Sums:
+        own, public = (part.sums(theta, curvature=curvature) for part in (self.own, self.public))
+        a, H = self.weight, None
+        if own.curvature is not None and public.curvature is not None:
+            H = own.curvature + a * public.curvature
         return Sums(
             loss=own.loss + a * public.loss,
             gradient=own.gradient + a * public.gradient,
-            curvature=own.curvature + a * public.curvature,
+            curvature=H,
             n_records=2 * self.n_records,  # the total weight
             residual=own.residual + a * public.residual,
             # More than the roundings of either sum and of the weight, even if the public rows are many more.

@@ -190,7 +190,7 @@ def _fields(typed: dict[str, str]) -> list[str]:
         "method",
     )
     more = ("settings", "quorum", "deadline_seconds", "colluders", "parties", "dropouts", "rest")
-    looks = ("looks", "coefficient", "half_width", "until")
+    looks = ("looks", "coefficient", "half_width", "auc_width", "until")
     return [*own, *more, *looks, *(f"f{k}-{key}" for k in positions(typed) for key in FEATURE_KEYS)]
 
 

@@ -83,7 +83,7 @@ def _parties(study: Study) -> str:
 
 def _looks(stop: StopRequest, enrolment: EnrolmentRequest | None) -> str:
     sizes = "; ".join(f"{n:,}" for n in stop.looks)
-    goals = " and ".join(f"{goal.coefficient} is known to {goal.half_width:g}" for goal in stop.goals)
+    goals = " and ".join(f"{goal.coefficient} is known to {goal.half_width:g}" for goal in stop.wanted)
     end = f"as soon as {goals}, or after the last look" if goals else "after the last look"
     last = "" if enrolment is None or enrolment.until is None else f" Parties may join until {enrolment.until}."
     return f"It looks when {sizes} records are enrolled, and stops {end}.{last}"

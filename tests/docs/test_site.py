@@ -1,0 +1,77 @@
+"""The site builds without a warning, leads nowhere that is not there, and needs no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, script
+
+make_site = script("make_site")
+problems = script("links").problems
+
+
+def test_the_site_builds_and_every_link_leads_somewhere(site: Path) -> None:
+    assert problems(site) == []
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    assert pages == {path.relative_to(site) for path in site.rglob("*.html")}
+
+
+def test_a_formula_is_mathml(tmp_path: Path) -> None:
+    told = make_site.with_formulas("Before\n\n$$\n\\sum_i x_i\n$$\n\nafter; a price of $$5")
+    assert "<math" in told
+    assert "\\sum" not in told
+    assert told.endswith("after; a price of $$5")
+
+
+def test_a_page_in_no_part_of_the_menu_is_an_error(monkeypatch) -> None:
+    monkeypatch.setattr(make_site, "MENU", {"Start": ["index.md"], "Inside": ["deep/*"]})
+    assert make_site.menu(["index.md", "deep/a.md"]) == {"Start": ["index.md"], "Inside": ["deep/a.md"]}
+    with pytest.raises(make_site.SiteError, match=r"lost\.md is in no part of the menu"):
+        make_site.menu(["index.md", "lost.md"])
+    with pytest.raises(make_site.SiteError, match=r"names index\.md, which is no page"):
+        make_site.menu(["other.md"])
+
+
+def test_a_folder_with_something_else_in_it_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(make_site.SiteError, match="holds something else than a site"):
+        make_site.build(tmp_path, tmp_path / "work")
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ('<a href="gone.html">', "index.html links to gone.html, which is not there"),
+        ('<a href="#nowhere">', "index.html links to #nowhere, and that page has no such place"),
+        ('<a href="other.html#nowhere">', "index.html links to other.html#nowhere, and that page has no such place"),
+        ('<img src="gone.png">', "index.html links to gone.png, which is not there"),
+        ('<a href="../../outside.html">', "index.html links to ../../outside.html, which is not there"),
+        ('<script src="https://cdn.example/x.js">', "index.html fetches https://cdn.example/x.js from elsewhere"),
+        ('<link rel="stylesheet" href="//cdn.example/x.css">', "index.html fetches //cdn.example/x.css from elsewhere"),
+    ],
+)
+def test_the_checker_notices(tmp_path: Path, page: str, found: str) -> None:
+    (tmp_path / "other.html").write_text('<p id="here">')
+    (tmp_path / "index.html").write_text(page)
+    assert problems(tmp_path) == [found]
+
+
+def test_the_checker_is_content_with_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "other.html").write_text('<p id="here">')
+    (tmp_path / "index.html").write_text('<a href="other.html#here"><a href="https://example.org/gone"><a href="">')
+    assert problems(tmp_path) == []
+
+
+def test_the_site_works_from_a_folder_without_a_network(site: Path, browser) -> None:
+    page = browser.page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{(site / 'index.html').as_uri()}")
+    page.get_by_role("button", name="Search").first.click()
+    page.keyboard.type("norm_bound")
+    page.get_by_text("The study file").filter(visible=True).wait_for()  # found: the page itself does not show it
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+    assert page.problems == []
