@@ -48,7 +48,8 @@ HEAD = """# Audit
 
 Written by `make audit`. Each method runs {runs:,} times (pure `functional-mechanism` four times as often,
 `objective-perturbation` eight times, printed `functional-mechanism` a quarter) on each of two neighbouring
-federations, chosen so that it tells them apart as well as it ever can; from all that was opened a lower bound on epsilon is computed that holds with confidence 99.9 %.
+federations, chosen so that it tells them apart as well as it ever can; from all that was opened a lower bound on
+epsilon is computed that holds with confidence 99.9 %.
 Claimed is epsilon = 1 (Gaussian variants: at delta = 0.1). A bound above 1 refutes the claim. A bound below 1 does
 not prove it: the proofs are in the methods' files. For a calibration as printed, the claim is the document's own for
 that run. The loss of printed `averaging` is known exactly and needs no runs.
