@@ -40,6 +40,7 @@ PRINTED: dict[str, list[dict[str, Any]]] = {
     "averaging": [{"calibration": "paper"}],
     "objective-perturbation": [{"calibration": "paper"}],
     "functional-mechanism": [{"calibration": "paper"}],
+    "hypothesis-transfer": [{"calibration": "paper"}],
     "noisy-descent": [{"calibration": "paper", "delta": 0.1}],
     "ternary-descent": [{"calibration": "paper", "delta": 0.1}],
 }

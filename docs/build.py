@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/: what is revealed (from the headings) and the command line (from its help).
+"""Write the generated pages of docs/: the methods (from their files) and the command line (from its help).
 
 python docs/build.py            write them
 python docs/build.py --check    fail if they are not what is committed
@@ -10,22 +10,24 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import api_page
+import method_pages
 import typer
 from typer.testing import CliRunner
 
 from tacit.cli.main import COMMANDS, app
 from tacit.methods import METHODS
-from tacit.report.facts import HEADINGS
 
 DOCS = Path(__file__).parent
 
 
 def methods_page() -> str:
-    """What each method promises, reveals and costs."""
+    """All methods side by side: what each promises, reveals and asks to trust."""
     lines = [
-        "# Methods: what each promises, reveals and costs",
+        "# Methods: what each promises and reveals",
         "",
-        "Generated from the methods' files by `make docs`.",
+        "Generated from the methods' files by `make docs`. A name leads to the method's own page.",
+        "Which one to take: [choose a method](choose-method.md).",
         "",
         "Every method is a classifier in scikit-learn's sense that learns from a `Federation`; see [api.md](api.md).",
         "`coef_` and `intercept_` are over the encoded columns, `schema_.column_names`: a number with bounds is scaled",
@@ -36,19 +38,8 @@ def methods_page() -> str:
     lines += ["| method | privacy | who is trusted | what is revealed |", "|---|---|---|---|"]
     for name, method in METHODS.items():
         told = method.headings()
-        lines.append(f"| [`{name}`](#{name}) | {told['Privacy']} | {told['Trust']} | {told['Revealed']} |")
-    for name, method in METHODS.items():
-        told = method.headings()
-        lines += ["", f"## {name}", "", f"`tacit.{method.__name__}`: {(method.__doc__ or '').splitlines()[0]}", ""]
-        lines += [f"- **{heading}**: {told[heading]}" for heading in HEADINGS]
-        lines += ["", "Settings:", "", "```", settings(method.__doc__ or ""), "```"]
+        lines.append(f"| [`{name}`](methods/{name}.md) | {told['Privacy']} | {told['Trust']} | {told['Revealed']} |")
     return "\n".join(lines) + "\n"
-
-
-def settings(docstring: str) -> str:
-    """The Args section of a class's docstring."""
-    _, _, section = docstring.partition("Args:\n")
-    return "\n".join(line.removeprefix("        ") for line in section.rstrip().splitlines())
 
 
 def every_command() -> Iterator[list[str]]:
@@ -77,18 +68,26 @@ def cli_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"methods.md": methods_page, "cli.md": cli_page}
+def every_page() -> dict[str, str]:
+    """Every generated page, by its name."""
+    return {
+        "methods.md": methods_page(),
+        "cli.md": cli_page(),
+        "api-reference.md": api_page.page(),
+        **method_pages.pages(),
+    }
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or check them."""
     stale = []
-    for name, page in PAGES.items():
-        path, text = DOCS / name, page()
+    for name, text in every_page().items():
+        path = DOCS / name
         if "--check" in arguments:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 stale.append(name)
         else:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if stale:
         print(f"docs: {', '.join(stale)} are not what the code says; run `make docs`", file=sys.stderr)

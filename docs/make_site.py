@@ -24,15 +24,24 @@ ROOT = DOCS.parent
 
 # The menu: who reads, and which pages. A star stands for all pages of a folder that are not named elsewhere.
 MENU = {
-    "Start": ["index.md", "tutorial.md"],
+    "Start": ["index.md", "tutorial.md", "choose-method.md", "choose-epsilon.md", "glossary.md"],
     "Data stewards": ["steward.md", "person.md", "limits.md"],
-    "Operators": ["federation.md", "web.md"],
-    "Statistics": ["intervals.md", "stopping.md", "forecast.md", "accuracy.md", "noise.md", "splits.md"],
+    "Operators": ["federation.md", "runbook.md", "web.md"],
+    "Statistics": [
+        "statistics.md",
+        "intervals.md",
+        "stopping.md",
+        "forecast.md",
+        "accuracy.md",
+        "noise.md",
+        "splits.md",
+    ],
     "Methods": ["methods.md", "methods/*", "audit.md"],
-    "Reference": ["study-file.md", "cli.md", "api.md", "formats.md"],
+    "Reference": ["study-file.md", "cli.md", "api.md", "api-reference.md", "formats.md"],
     "Inside": [
         "architecture.md",
         "threat-model.md",
+        "peers.md",
         "performance.md",
         "dependencies.md",
         "*",
@@ -40,7 +49,7 @@ MENU = {
         "reproduction/*",
     ],
 }
-NOT_FOR_READERS = {".py", ".pyc"}
+NOT_FOR_READERS = {".py", ".pyc", ".toml"}
 OUTSIDE_WORKER = "https://unpkg.com/iframe-worker/shim"  # what Zensical would fetch; `worker.js` stands in its place
 
 
@@ -133,7 +142,7 @@ def build(site: Path, work: Path) -> None:
         [sys.executable, "-m", "zensical", "build", "--strict", "--clean"],
         cwd=work, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    told = done.stdout + done.stderr
+    told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr).partition("Traceback")[0]  # no colours
     if done.returncode or "warning" in told.lower():
         raise SiteError(f"Zensical warns:\n{told}")
     serve_from_a_folder(work / "site")

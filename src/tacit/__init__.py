@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from tacit.methods.evaluation.method import PrivateEvaluation, evaluate_privately
     from tacit.methods.public_model import pretrain
     from tacit.models.network import register_module
+    from tacit.privacy.budget import Budget
     from tacit.privacy.guarantee import Guarantee
-    from tacit.privacy.ledger import Budget, Ledger
+    from tacit.privacy.ledger import Ledger
     from tacit.rand import Rng
     from tacit.studies.audit import audit
     from tacit.studies.compare import compare
@@ -76,8 +77,9 @@ _HOMES = {
     "tacit.methods.evaluation.method": ("PrivateEvaluation", "evaluate_privately"),
     "tacit.methods.public_model": ("pretrain",),
     "tacit.models.network": ("register_module",),
+    "tacit.privacy.budget": ("Budget",),
     "tacit.privacy.guarantee": ("Guarantee",),
-    "tacit.privacy.ledger": ("Budget", "Ledger"),
+    "tacit.privacy.ledger": ("Ledger",),
     "tacit.rand": ("Rng",),
     "tacit.studies.audit": ("audit",),
     "tacit.studies.compare": ("compare",),

@@ -33,6 +33,12 @@ class Rng:
         A system source hands no bit out twice: not to two threads, not on both sides of a fork, not to a copy of it or
         of the whole process. It has no state.
         `below` and `permutation` are exactly uniform if the bits are.
+
+    Example:
+        >>> import tacit
+        >>> first, second = (tacit.Rng.seeded(7).generator().integers(100, size=4) for _ in range(2))
+        >>> bool((first == second).all())
+        True
     """
 
     def __init__(self, key: builtins.bytes | None) -> None:

@@ -134,7 +134,7 @@ def test_a_person_moves_a_gradient_no_further_than_a_record_may(
     unit, first, second, cohort = pair
     plan = NoisyDescent(rounds=2, unit=unit, clip=clip).plan(cohort)
     theta = length * np.ones(plan.loss.shape)
-    one, two = (gradient_sum(plan.loss, cohort.blocks(table), theta, clip=plan.clip) for table in (first, second))
+    one, two = (gradient_sum(plan.loss, cohort.stream(table)(), theta, clip=plan.clip) for table in (first, second))
     assert np.linalg.norm(one - two) <= plan.sensitivity(theta)
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +16,8 @@ from tacit.errors import SettingError
 if TYPE_CHECKING:  # commands that need neither start without them
     from tacit.data.table import Table
     from tacit.federation.federation import Federation
+
+JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 # Much of what is shown comes from elsewhere: a refusal, a name. So no text is markup, whoever wrote it.
 out = Console(highlight=False, markup=False, emoji=False)

@@ -29,7 +29,9 @@ COMMANDS = {
         "local.predict", "predict", "Predict the records of a file: the likeliest class, and the chance of each class."
     ),
     "methods": LazyCommand(
-        "local.methods", "methods", "List the methods: what each promises, whom one must trust, what it costs."
+        "local.methods",
+        "methods",
+        "List the methods in two lines each: what it is and when to use it; with a name, all about one.",
     ),
     "plan": LazyCommand(
         "local.plan", "plan", "Tell what a study would spend and reveal, and forecast its run; reads no party's data."

@@ -36,6 +36,12 @@ class Numeric:
         missing_value: what stands for a missing value instead of the middle; public, too (a usual lactate is 1.5).
         date: the column holds dates, and this is their number: "year", "month" or "days since 2020-01-01".
         per: coefficients are told for so many units: with 10, an age's odds ratio is that of ten years.
+
+    Example:
+        >>> import tacit
+        >>> lactate = tacit.Numeric("lactate", 0, 30, missing="value", missing_value=1.5)
+        >>> lactate.high
+        30.0
     """
 
     name: str
@@ -115,7 +121,13 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Binary:
-    """A feature with two values; the second is encoded as 1."""
+    """A feature with two values; the second is encoded as 1.
+
+    Example:
+        >>> import tacit
+        >>> tacit.Binary("smoker", ("no", "yes")).values
+        ('no', 'yes')
+    """
 
     name: str
     values: tuple[str, ...] = ("0", "1")
@@ -153,7 +165,14 @@ class Binary:
 
 @dataclass(frozen=True)
 class Categorical:
-    """A feature with a declared list of categories, encoded as at most one 1 among its columns."""
+    """A feature with a declared list of categories, encoded as at most one 1 among its columns.
+
+    Example:
+        >>> import tacit
+        >>> pain = tacit.Categorical("chest_pain", ("typical", "atypical", "none"), aliases={"none": ["no pain"]})
+        >>> pain.categories
+        ('typical', 'atypical', 'none')
+    """
 
     name: str
     categories: tuple[str, ...] = ()  # of a date's month: 1 to 12, and need not be listed
@@ -216,7 +235,13 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be predicted; of two classes the last one is the positive one."""
+    """What is to be predicted; of two classes the last one is the positive one.
+
+    Example:
+        >>> import tacit
+        >>> tacit.Target("disease", ("no", "yes")).classes  # the last one is the positive one
+        ('no', 'yes')
+    """
 
     name: str
     classes: tuple[str, ...]

@@ -4,6 +4,12 @@
 
 Bounds and categories in their schemas are constants from documentation and domain knowledge; nothing is learned from
 the data when it is loaded. Columns that give the label away, or that are known only after it, are left out.
+
+Example:
+    >>> import tacit
+    >>> data = tacit.datasets.load("readmission")
+    >>> list(data.tables)
+    ['north', 'south', 'west', 'east', 'public']
 """
 
 from __future__ import annotations

@@ -39,6 +39,13 @@ class Federation:
     The rest is for authors of methods and engines: `engine`, `center`, `cards`, `labels`, `witness` (a list that gets
     all that is opened, for audits), and `group`, `terms` and `begin`. A method talks to the parties through the
     `Channel` that `begin` gives it, never through the federation.
+
+    Example:
+        >>> import numpy as np
+        >>> import tacit
+        >>> X, y = np.array([[0.1], [-0.4], [0.8], [0.3]] * 10), np.array([0, 1, 1, 0] * 10)
+        >>> tacit.Federation.split(X, y, n_parties=2, norm_bound=1.0)
+        Federation(study='simulation', n_parties=2, n_records=40)
     """
 
     def __init__(

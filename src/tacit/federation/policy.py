@@ -37,6 +37,17 @@ class Policy:
             statistics, exact openings, the papers' own calibrations, epsilon = infinity; and those whose epsilon holds
             only if the coordinator is honest (`curator-averaging`).
         approvers: the fingerprints of those of whom one must have signed a study; None asks for no signature.
+
+    Example:
+        >>> import tacit
+        >>> policy = tacit.Policy(methods=["private-newton"], budget=tacit.Budget(epsilon_per_study=1.0))
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables(hospitals, policy=policy)
+        >>> try:
+        ...     tacit.PrivateNewton(epsilon=2.0).fit(parties)
+        ... except tacit.TacitError as refusal:
+        ...     print(type(refusal).__name__)
+        BudgetExceeded
     """
 
     methods: Collection[str] | None = None

@@ -108,7 +108,16 @@ def make(name: str, settings: Mapping[str, object] | None = None) -> Method:
 
 
 def load(path: str | Path) -> Method:
-    """The fitted model that `model.save(path)` wrote."""
+    """The fitted model that `model.save(path)` wrote.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> tacit.PrivateNewton(epsilon=1.0).fit(parties).save("model.json")
+        >>> tacit.load("model.json").classes_.tolist()
+        ['no', 'yes']
+    """
     from tacit.methods.model_file import ModelFile  # with NumPy, which a list of the methods' names does without
 
     return restored(ModelFile.read(path), str(path))

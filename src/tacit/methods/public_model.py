@@ -46,6 +46,14 @@ def pretrain(public: Table | npt.ArrayLike, y: npt.ArrayLike | None = None, *, l
             norms within the study's bound, with
         y: their labels, whose sorted values are the classes.
         l2: regularisation of the sum over the public records, 1/C of scikit-learn; the intercept is free.
+
+    Example:
+        >>> import tacit
+        >>> data = tacit.datasets.load("readmission")
+        >>> start = tacit.pretrain(data.tables["public"])
+        >>> parties = tacit.Federation.from_tables({name: data.tables[name] for name in ("north", "south", "west")})
+        >>> tacit.PrivateNewton(epsilon=0.3, start=start).fit(parties).classes_.tolist()
+        ['no', 'yes']
     """
     check_l2(l2, zero=True)
     if isinstance(public, Table):

@@ -300,6 +300,12 @@ def register_module(name: str, factory: Factory) -> None:
     Args:
         name: what travels.
         factory: takes (n_features, n_classes) and returns a torch.nn.Module from (n, n_features) to (n, n_classes).
+
+    Example:
+        >>> import tacit
+        >>> import torch
+        >>> tacit.register_module("one-layer", lambda n_features, n_classes: torch.nn.Linear(n_features, n_classes))
+        >>> method = tacit.TernaryDescent(module="one-layer")
     """
     if name in _MODULES and _MODULES[name] is not factory:
         raise SettingError(f"module {name!r} is registered already; choose another name")

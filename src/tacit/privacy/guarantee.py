@@ -28,6 +28,12 @@ class Guarantee:
         For all tables D, D' that differ in one `unit` as `relation` says, and every set S of outcomes,
         P(outcome on D in S) <= exp(epsilon) P(outcome on D' in S) + delta.
         `epsilon` = infinity is the honest way to write "no promise".
+
+    Example:
+        >>> import tacit
+        >>> guarantee = tacit.Guarantee(epsilon=1.0, delta=1e-6)
+        >>> "by at most a factor of 2.72" in guarantee.plain_words()
+        True
     """
 
     epsilon: float

@@ -35,43 +35,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from tacit.errors import BudgetExceeded, NotAgreed, SettingError
+from tacit.privacy.budget import Budget as Budget  # at home there, and known here to those who keep ledgers
 from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json, why_not_private
-from tacit.privacy.filter import SHARES, Charge, fits, least_limit
-from tacit.privacy.guarantee import Relation, check_delta, check_epsilon
+from tacit.privacy.filter import Charge, fits, least_limit
+from tacit.privacy.guarantee import Relation
 from tacit.privacy.ledger_file import TABLES, UPGRADES, VERSION
 from tacit.storage import Database, open_database
 
 ASKED, FAILED = "asked", "failed"
 """Pinned for a run before its first step runs, and if one fails, which may tell of a record: it answers no more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """The most that a party's records may cost, in one study and in all studies.
-
-    Guarantees:
-        All runs that were accepted within a limit are (limit, 4 delta)-differentially private together, whoever chose
-        them and after whatever outcomes: see `filter`.
-
-    A run that no epsilon bounds stands beside this: whoever allowed it has allowed it by name (`Policy.not_private`).
-    `relation` is the one under which the party counts. Runs that are stated for add-remove are converted to
-    replace-one; runs that are stated for replace-one do not fit a budget under add-remove.
-    """
-
-    epsilon_per_study: float = math.inf
-    epsilon_in_all: float = math.inf
-    delta: float = 1e-6
-    relation: Relation = "replace-one"
-
-    def __post_init__(self) -> None:
-        check_epsilon(self.epsilon_per_study, "the budget's epsilon_per_study")
-        check_epsilon(self.epsilon_in_all, "the budget's epsilon_in_all")
-        check_delta(self.delta, "the budget's delta")
-
-    @property
-    def promised_delta(self) -> float:
-        """The delta of what is promised about all runs together."""
-        return SHARES * self.delta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +108,14 @@ class Ledger:
     Guarantees:
         When `spend` has returned, the release is on disk, and its cost was counted before. When it has raised, nothing
         is. Releases are never changed or removed, nor is the cost of a run that has answered.
+
+    Example:
+        >>> import tacit
+        >>> ledger = tacit.Ledger()  # in memory; with a path it is kept
+        >>> parties = tacit.Federation.from_tables(tacit.datasets.load("readmission").tables, ledger=ledger)
+        >>> model = tacit.PrivateNewton(epsilon=1.0).fit(parties)
+        >>> bool(0 < ledger.epsilon("north", delta=1e-6) <= 1)
+        True
     """
 
     def __init__(self, path: str | Path = ":memory:") -> None:

@@ -13,6 +13,7 @@ _MISSING = {
     "error": "an error",
     "indicator": "a level of its own",
     "middle": "no level",
+    "value": "",  # of numbers, which say below what it is
     "drop": "a record left out",
 }
 

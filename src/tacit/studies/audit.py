@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import signal
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +101,12 @@ def audit(
     be flagged on neighbours that differ in a person.
     With several pairs, each is tested at a higher confidence, so that `confidence` holds for the whole. `processes` is
     how many are used, all cores by default; 0 runs in this one.
+
+    Example:
+        >>> import tacit
+        >>> result = tacit.audit(tacit.FunctionalMechanism(epsilon=1.0, delta=0.1), runs=40, power=False, processes=1)
+        >>> result.passes  # with so few runs it says little; 2,000 are usual
+        True
     """
     if not math.isfinite(getattr(method, "epsilon", math.inf)):
         raise SettingError(f"{method.name} states no epsilon that could be audited; give a finite one")
@@ -192,12 +200,40 @@ def _collect(
         for (case, side, _), task in zip(tasks, arguments, strict=True):
             keep(case, side, _outcomes(*task))
     else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context) as pool:
-            waiting = {pool.submit(_outcomes, *task): tasks[i] for i, task in enumerate(arguments)}
+        with _pool(processes) as pool:
+            with _not_interrupted():  # Ctrl-C is ours to hear; what we start is ended by us
+                waiting = {pool.submit(_outcomes, *task): tasks[i] for i, task in enumerate(arguments)}
             for future in as_completed(waiting):
                 keep(*waiting[future][:2], future.result())
     return [_alike(found[case, 0], found[case, 1]) for case in range(len(cases))]
+
+
+@contextmanager
+def _pool(processes: int | None) -> Iterator[ProcessPoolExecutor]:
+    """Processes that are ended at once if this block is left by an error, Ctrl-C included, whatever is queued."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context)
+    try:
+        yield pool
+    except BaseException:
+        workers = list(pool._processes.values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
+        for worker in workers:
+            worker.join()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Hold Ctrl-C back in here, and for good in processes that are started in here: they inherit the mask."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _alike(first: list[Outcome], second: list[Outcome]) -> tuple[Floats, Floats]:

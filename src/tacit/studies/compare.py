@@ -64,6 +64,17 @@ def compare(
     """Fit every method at every epsilon `repeats` times and measure on `test`; exact methods are fitted once.
 
     The exact fit is always made, for the widths of intervals to be held against: whoever compares has all the tables.
+
+    Example:
+        >>> import tacit
+        >>> data = tacit.datasets.load("readmission")
+        >>> study = tacit.Study(name="readmission", purpose="Who comes back?", schema=data.schema)
+        >>> hospitals = {name: data.tables[name] for name in ("north", "south", "west")}
+        >>> found = tacit.compare(
+        ...     study, hospitals, data.tables["east"], methods=["private-newton"], epsilons=[1.0], repeats=2
+        ... )
+        >>> type(found).__name__
+        'Comparison'
     """
     if repeats < 2:
         raise SettingError(f"repeats = {repeats} gives no error bars; give at least 2")

@@ -91,6 +91,36 @@ def fit_in_looks(study: Study, tables: Mapping[str, Table], **settings: Any) -> 
     Raises:
         StudyError: if the study plans no looks.
         SettingError: if the tables have too few records for a look that is due.
+
+    Example:
+        >>> import tacit
+        >>> data = tacit.datasets.load("readmission")
+        >>> text = '''
+        ... [study]
+        ... name = "readmission"
+        ... purpose = "Who comes back?"
+        ... [target]
+        ... name = "readmitted"
+        ... classes = ["no", "yes"]
+        ... [[feature]]
+        ... name = "emergency"
+        ... kind = "binary"
+        ... values = ["no", "yes"]
+        ... [privacy]
+        ... epsilon = 2.0
+        ... [federation]
+        ... quorum = 2
+        ... [stop]
+        ... looks = [5000, 7000]
+        ... coefficient = "emergency"
+        ... half_width = 0.5
+        ... '''
+        >>> study = tacit.Study.parse(text)
+        >>> frames = {name: data.frames[name][["emergency", "readmitted"]] for name in ("north", "south", "west")}
+        >>> tables = {name: tacit.Table.from_frame(frame, study.schema) for name, frame in frames.items()}
+        >>> result = tacit.fit_in_looks(study, tables)
+        >>> len(result.outcomes) in (1, 2)
+        True
     """
     methods, planned = look_methods(study).methods, planned_looks(study)
     ledger = settings.pop("ledger", None) or Ledger()

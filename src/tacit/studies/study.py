@@ -39,6 +39,28 @@ class Study:
     Guarantees:
         Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`. No text of it
         holds a character that a reader would not see.
+
+    Example:
+        >>> import tacit
+        >>> study = tacit.Study.parse('''
+        ... [study]
+        ... name = "heart"
+        ... purpose = "Which findings predict heart disease?"
+        ... [target]
+        ... name = "disease"
+        ... classes = ["no", "yes"]
+        ... [[feature]]
+        ... name = "age"
+        ... kind = "numeric"
+        ... low = 20
+        ... high = 90
+        ... [privacy]
+        ... epsilon = 1.0
+        ... ''')
+        >>> study.schema.feature_names
+        ('age',)
+        >>> len(study.digest())
+        64
     """
 
     name: str

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tacit.cli.console import folder, out, working
+from tacit.cli.console import JsonOutput, folder, out, working
 
 app = typer.Typer(help="Public data sets, by name.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
-def list_() -> None:
+def list_(json_output: JsonOutput = False) -> None:
     """List the public data sets.
 
     Examples:
@@ -24,16 +25,23 @@ def list_() -> None:
 
     from tacit import datasets as public
 
+    told = {name: public.describe(name).splitlines()[0].partition(": ")[2] for name in public.names()}
+    if json_output:
+        print(json.dumps(told))
+        return
     table = Table()
     table.add_column("name")
     table.add_column("what it is", overflow="fold")
-    for name in public.names():
-        table.add_row(name, public.describe(name).splitlines()[0].partition(": ")[2])
+    for name, words in told.items():
+        table.add_row(name, words)
     out.print(table)
 
 
 @app.command("show")
-def show(name: Annotated[str, typer.Argument(help="A name from `tacit data list`.")]) -> None:
+def show(
+    name: Annotated[str, typer.Argument(help="A name from `tacit data list`.")],
+    json_output: JsonOutput = False,
+) -> None:
     """Tell what a public data set holds, what was left out of it and why, and its terms.
 
     Examples:
@@ -42,13 +50,15 @@ def show(name: Annotated[str, typer.Argument(help="A name from `tacit data list`
     """
     from tacit import datasets as public
 
-    print(public.describe(name))
+    told = public.describe(name)
+    print(json.dumps({"name": name, "description": told}) if json_output else told)
 
 
 @app.command("get")
 def get(
     name: Annotated[str, typer.Argument(help="A name from `tacit data list`.")],
     out_dir: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where to write the files.")] = Path(),
+    json_output: JsonOutput = False,
 ) -> None:
     """Write a public data set as CSV files, one for each part or party.
 
@@ -62,6 +72,9 @@ def get(
 
     with working(f"getting {name}"):
         written = public.export(name, folder(out_dir))
+    if json_output:
+        print(json.dumps([str(path) for path in written]))
+        return
     for path in written:
         print(path)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tacit.cli.console import err
+from tacit.cli.console import JsonOutput, err
 from tacit.errors import SettingError
 
 
@@ -15,6 +16,7 @@ def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL.json", help="What `fit`, `run` or a study's page wrote.")],
     to: Annotated[str, typer.Option(metavar="onnx|csv", help="An ONNX file that predicts, or the coefficients.")],
     out_file: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")],
+    json_output: JsonOutput = False,
 ) -> None:
     """Write a model for other programs: ONNX, or its coefficients as CSV.
 
@@ -35,4 +37,7 @@ def export(
         raise SettingError(f"--to {to!r} is unknown; choose one of {', '.join(EXPORTS)}")
     content = EXPORTS[to](load(model))
     write_whole(out_file, content)
+    if json_output:
+        print(json.dumps({"file": str(out_file), "bytes": len(content)}))
+        return
     err.print(f"wrote {out_file}, {len(content):,} bytes", markup=False, soft_wrap=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tacit.cli.console import err, is_terminal, out
+from tacit.cli.console import JsonOutput, err, is_terminal, out
 from tacit.errors import SettingError
 
 app = typer.Typer(help="Approve studies: sign with a key of your own.", no_args_is_help=True, rich_markup_mode=None)
@@ -39,7 +40,7 @@ def init(
 
 
 @app.command("show")
-def show(folder: Folder = FOLDER) -> None:
+def show(folder: Folder = FOLDER, json_output: JsonOutput = False) -> None:
     """Tell your name and your key's fingerprint, for parties to compare.
 
     Examples:
@@ -49,6 +50,9 @@ def show(folder: Folder = FOLDER) -> None:
     from tacit.federation.member.approval import ApproverKey
 
     key = ApproverKey.load(folder)
+    if json_output:
+        print(json.dumps({"name": key.name, "fingerprint": key.fingerprint}))
+        return
     out.print(f"{key.name}\nfingerprint  {key.fingerprint}", markup=False)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import err, out
+from tacit.cli.console import JsonOutput, err, out
 from tacit.cli.network.acceptance import accept_parties
 
 if TYPE_CHECKING:
@@ -103,20 +105,25 @@ async def _serve(own: MemberFolder) -> None:
 
 
 @app.command("members")
-def members(folder: Folder = FOLDER) -> None:
+def members(folder: Folder = FOLDER, json_output: JsonOutput = False) -> None:
     """List the members whose keys this node pinned, with their fingerprints, to be compared by telephone.
 
     Examples:
 
       tacit center members
     """
-    from tacit.cli.network.membership import show_standing
+    from tacit.cli.network.membership import show_standing, standing
     from tacit.federation.member.folder import MemberFolder, fingerprints
     from tacit.federation.member.known_members import KnownMembers
 
     own = MemberFolder.load(folder, "center")
     known_members = KnownMembers(folder)
     known, believed = known_members.all(), known_members.keys()
+    if json_output:
+        waiting = sorted(name for name, one in known.items() if one.role == "party" and one.name not in believed)
+        told = standing(folder, [own.pinned.coordinator, *known.values()])
+        print(json.dumps(told | {"not_accepted_yet": waiting}))
+        return
     lines = fingerprints([own.pinned.coordinator, *known.values()])
     for number, member in enumerate(known.values(), start=1):
         if member.role == "party" and member.name not in believed:
@@ -178,7 +185,7 @@ def rotate_key(folder: Folder = FOLDER) -> None:
 
 
 @app.command("ledgers")
-def ledgers(folder: Folder = FOLDER) -> None:
+def ledgers(folder: Folder = FOLDER, json_output: JsonOutput = False) -> None:
     """List the parties' ledgers as this node saw them last: how much each has sealed, and the head of its log.
 
     An owner compares the head with `tacit party log --verify --head HASH`: it must be there.
@@ -191,7 +198,11 @@ def ledgers(folder: Folder = FOLDER) -> None:
     from tacit.secure.center.memory import FILE, Memory
 
     MemberFolder.load(folder, "center")
-    for seen in Memory(folder / FILE).ledgers.all():
+    found = Memory(folder / FILE).ledgers.all()
+    if json_output:
+        print(json.dumps({seen.party: asdict(seen.mark) for seen in found}))
+        return
+    for seen in found:
         mark = seen.mark
         line = f"{seen.party:<20} ledger {mark.epoch[:12]}  sealed {mark.number}  line {mark.line}  head {mark.head}"
         out.print(line, markup=False, soft_wrap=True)

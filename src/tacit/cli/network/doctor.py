@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import out, working
+from tacit.cli.console import JsonOutput, out, working
 from tacit.errors import RunError, SettingError
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ def doctor(
         Path | None,
         typer.Option("--folder", metavar="DIR", help="A member's folder; the default is whichever is here."),
     ] = None,
+    json_output: JsonOutput = False,
 ) -> None:
     """Check connection, clock, certificates, permissions, data source, schema and disk, and say what to do.
 
@@ -43,7 +46,9 @@ def doctor(
         else:
             is_node = '"role": "center"' in (found / PINNED).read_text(encoding="utf-8").split('"seat"')[0]
             results = asyncio.run(check_member(found, "center" if is_node else "party"))
-    for result in results:
+    if json_output:
+        print(json.dumps([asdict(result) for result in results]))
+    for result in () if json_output else results:
         out.print(_line(result), markup=False, soft_wrap=True)
     wrong = [result.what for result in results if not result.is_well]
     if wrong:

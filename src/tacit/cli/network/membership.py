@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.cli.console import err, out
 
 if TYPE_CHECKING:
-    from tacit.federation.member.identity import Role
+    from tacit.federation.member.identity import Member, Role
 
 
 def show_standing(folder: Path) -> None:
@@ -23,6 +24,20 @@ def show_standing(folder: Path) -> None:
         lines.append(f"NOT BELIEVED {member.name:<20} {member.fingerprint}  compare by telephone, then accept-key")
     if lines:
         out.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def standing(folder: Path, everybody: Sequence[Member]) -> dict[str, object]:
+    """The same as plain values, with the fingerprints of those who belong."""
+    from tacit.federation.member.known_members import KnownMembers
+
+    known = KnownMembers(folder)
+    rotated = [(step.old.name, step.old.fingerprint, step.new.fingerprint) for step in known.rotations()]
+    return {
+        "members": [{"name": one.name, "role": one.role, "fingerprint": one.fingerprint} for one in everybody],
+        "revoked": sorted(known.gone()),
+        "rotated": [{"name": name, "was": old, "is": new} for name, old, new in rotated],
+        "not_believed": {member.name: member.fingerprint for member in known.disputed().values()},
+    }
 
 
 def accept_key(folder: Path, role: Role, name: str, fingerprint: str) -> None:

@@ -73,6 +73,14 @@ class Averaging(Method):
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.Averaging(epsilon=1.0, delta=0).fit(parties)
+        >>> model.guarantee_.delta  # pure epsilon
+        0.0
     """
 
     name = "averaging"

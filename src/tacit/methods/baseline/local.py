@@ -36,6 +36,15 @@ class Local(Method):
         l2: regularisation of the sum over that party's records, 1/C of scikit-learn.
         party: whose model; None takes the party with the most records.
         fit_intercept: whether to learn an intercept, which is not penalised.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> open_ones = {name: hospitals[name] for name in ("north", "south")}
+        >>> parties = tacit.Federation.from_tables(open_ones, policy=tacit.Policy.disclosing_everything())
+        >>> model = tacit.Local(party="north").fit(parties)
+        >>> model.coef_.shape
+        (1, 4)
     """
 
     name = "local"

@@ -38,6 +38,15 @@ class Pooled(Method):
     Args:
         l2: regularisation of the sum over all records, 1/C of scikit-learn; 0 is the maximum-likelihood fit.
         fit_intercept: whether to learn an intercept, which is not penalised.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> open_ones = {name: hospitals[name] for name in ("north", "south")}
+        >>> parties = tacit.Federation.from_tables(open_ones, policy=tacit.Policy.disclosing_everything())
+        >>> model = tacit.Pooled().fit(parties)
+        >>> model.coef_.shape
+        (1, 4)
     """
 
     name = "pooled"

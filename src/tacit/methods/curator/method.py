@@ -101,6 +101,17 @@ class CuratorAveraging(Method):
         fit_intercept: whether to learn an intercept, as a penalised feature.
         key_bits: the length of the Paillier keys, 2048 or more.
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> trusting = tacit.Policy(not_private=["curator-averaging"])  # who plays the curator must not lie
+        >>> parties = tacit.Federation.from_tables(
+        ...     {name: hospitals[name] for name in ("north", "south", "west")}, policy=trusting
+        ... )
+        >>> model = tacit.CuratorAveraging(epsilon=1.0, delta=0).fit(parties)
+        >>> model.classes_.tolist()
+        ['no', 'yes']
     """
 
     name = "curator-averaging"

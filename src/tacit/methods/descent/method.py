@@ -91,6 +91,14 @@ class NoisyDescent(Method):
             round, `clip` (None: 1) that of the whole gradient and `learning_rate` (None: 0.1) that of the summed loss.
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.NoisyDescent(epsilon=1.0, rounds=20).fit(parties)
+        >>> model.coef_.shape
+        (1, 4)
     """
 
     name = "noisy-descent"

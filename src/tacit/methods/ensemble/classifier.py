@@ -82,7 +82,18 @@ _OWN: WeakKeyDictionary[Table, Factory | None] = WeakKeyDictionary()  # None is 
 
 
 def register_local_classifier(name: str, factory: Factory) -> None:
-    """Let studies name a classifier in this process: `factory()` makes a fresh one."""
+    """Let studies name a classifier in this process: `factory()` makes a fresh one.
+
+    Example:
+        >>> import tacit
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> tacit.register_local_classifier("small-tree", lambda: DecisionTreeClassifier(max_depth=3))
+        >>> data = tacit.datasets.load("readmission")
+        >>> parties = tacit.Federation.from_tables({name: data.tables[name] for name in ("north", "south", "west")})
+        >>> model = tacit.Ensemble(epsilon=1.0, public=data.frames["public"], local="small-tree").fit(parties)
+        >>> model.guarantee_.unit
+        'party'
+    """
     if name == LOGISTIC or name in _FACTORIES:
         raise SettingError(f"a local classifier {name!r} is registered already; choose another name")
     _rehearse(factory, f"the local classifier {name!r}")
@@ -90,7 +101,14 @@ def register_local_classifier(name: str, factory: Factory) -> None:
 
 
 def assign_local_classifier(table: Table, classifier: str | Classifier) -> None:
-    """A party's own choice for its table: a registered name, or a classifier that is copied before it learns."""
+    """A party's own choice for its table: a registered name, or a classifier that is copied before it learns.
+
+    Example:
+        >>> import tacit
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> data = tacit.datasets.load("readmission")
+        >>> tacit.assign_local_classifier(data.tables["north"], GaussianNB())  # north's own choice
+    """
     if isinstance(classifier, str):
         check_local_classifiers((classifier,))
         _OWN[table] = _FACTORIES.get(classifier)

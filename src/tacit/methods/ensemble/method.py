@@ -103,6 +103,14 @@ class Ensemble(Method):
         party_records: a public guess at the most records of a party, needed with labels="avg": the promise is to whole
             parties, so nobody is told how many records one has.
         calibration: "sound", or "paper" for the document's release and noise, which is NOT PRIVATE.
+
+    Example:
+        >>> import tacit
+        >>> data = tacit.datasets.load("readmission")
+        >>> parties = tacit.Federation.from_tables({name: data.tables[name] for name in ("north", "south", "west")})
+        >>> model = tacit.Ensemble(epsilon=1.0, public=data.frames["public"]).fit(parties)
+        >>> model.guarantee_.unit
+        'party'
     """
 
     name = "ensemble"

@@ -61,6 +61,12 @@ class PrivateEvaluation:
         bins: into how many equal parts probabilities are cut; even, so that one half is a cut. Fewer bins mean less
             noise in every figure, and a coarser AUC and log loss.
         colluders: how many parties may pool what they know; None means 1, or 0 if there is one party.
+
+    Example:
+        >>> import tacit
+        >>> evaluation = tacit.PrivateEvaluation(epsilon=0.5, delta=1e-6, bins=20)  # what `evaluate_privately` runs
+        >>> evaluation.guarantee
+        Guarantee(epsilon=0.5, delta=1e-06, unit='record', relation='replace-one')
     """
 
     name: ClassVar[str] = "private-evaluation"
@@ -127,5 +133,15 @@ class PrivateEvaluation:
 def evaluate_privately(
     model: object, parties: Federation, *, epsilon: float, delta: float | None = None, bins: int = 50
 ) -> PrivateMetrics:
-    """How good the public `model` is on the parties' records; charged to their ledgers like any release."""
+    """How good the public `model` is on the parties' records; charged to their ledgers like any release.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.PrivateNewton(epsilon=1.0).fit(parties)
+        >>> metrics = tacit.evaluate_privately(model, parties, epsilon=1.0)
+        >>> metrics.n, bool(0 < metrics.auc < 1)
+        (7200, True)
+    """
     return PrivateEvaluation(epsilon=epsilon, delta=delta, bins=bins).run(model, parties)

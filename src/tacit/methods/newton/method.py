@@ -15,8 +15,8 @@ Privacy   one Gaussian release of the squares, one of the moments, T of response
           replace-one or add-remove
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
-Cost      2 + T rounds, T = 3 to 10 by rule, and one with `robust`; k = d + 1; a party sends 3 x 32 bytes for each of
-          k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes); it gets k (k+1)/2
+Cost      2 + T rounds, T = 0 or 3 to 10 by rule, and one with `robust`; k = d + 1; a party sends 3 x 32 bytes for each
+          of k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes); it gets k (k+1)/2
           numbers 1 + T times, and makes one pass over its records in each; the coordinator decomposes a k x k matrix
           and solves systems of that size
 Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
@@ -115,6 +115,14 @@ class PrivateNewton(Method):
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
         robust: whether intervals should hold where the model is wrong, too. A tenth of the budget goes to the middle of
             the sandwich (`middle`), so that all other noise grows by a twentieth.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.PrivateNewton(epsilon=1.0).fit(parties)
+        >>> list(model.table()["term"])
+        ['(intercept)', 'age', 'days_in_hospital', 'earlier_admissions', 'emergency']
     """
 
     name = "private-newton"
@@ -212,12 +220,7 @@ class PrivateNewton(Method):
 
     def _rules(self, n_records: int, unit_noise: float) -> Rules:
         """The public rules, with what the settings say in their place."""
-        rules = default_rules(unit_noise, None if self.relation == "add-remove" else n_records)
-        if self.rounds is None:
-            return rules
-        return dataclasses.replace(
-            rules, rounds=self.rounds, moments=rules.moments if self.rounds else 1 - rules.squares
-        )
+        return default_rules(unit_noise, None if self.relation == "add-remove" else n_records, self.rounds)
 
     def _check_honest(self, cohort: Cohort) -> None:
         """Refuse colluders that are asked for and leave fewer than two honest parties."""

@@ -105,7 +105,8 @@ def made_up_rows(M: Floats, M_noise: float, B: Floats, constant: float, schema: 
         Z = _rows(normal @ _root(latent).T, given, kinds, constant, schema)
         weights = shaped(Z, B).weights ** 2
         given = given.corrected(wanted, _Marginal.seen(Z[:, :-1], weights, kinds), kinds)
-        seen = kinds.extended @ np.cov(Z[:, :-1], rowvar=False, aweights=weights) @ kinds.extended.T
+        spread = np.atleast_2d(np.cov(Z[:, :-1], rowvar=False, aweights=weights))  # of one column it is a number
+        seen = kinds.extended @ spread @ kinds.extended.T
         latent = np.clip(latent + together - kinds.apart(_correlations(seen, 0.0 * noise)), -0.99, 0.99)
     return _rows(normal @ _root(latent).T, given, kinds, constant, schema)
 

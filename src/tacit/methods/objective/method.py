@@ -67,6 +67,14 @@ class ObjectivePerturbation(Method):
         fit_intercept: whether to learn an intercept, as a penalised feature.
         rounds: how often the document's algorithm is run over; more than 1 only with calibration="paper".
         calibration: "sound", or "paper" for the document's noise, which is NOT PRIVATE.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.ObjectivePerturbation(epsilon=1.0).fit(parties)
+        >>> model.classes_.tolist()
+        ['no', 'yes']
     """
 
     name = "objective-perturbation"

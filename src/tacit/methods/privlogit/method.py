@@ -102,6 +102,15 @@ class PrivLogit(Method):
         worse_start: what becomes of a start that the records make less likely than 0: "drop" begins at 0 instead, which
             takes fewer rounds, and the report says so; "keep" begins there all the same, and compares nothing.
         standard_errors: whether to ask for the curvature at the optimum, for standard errors and a last Newton step.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> agreed = {name: hospitals[name] for name in ("north", "south", "west")}
+        >>> parties = tacit.Federation.from_tables(agreed, policy=tacit.Policy(not_private=["privlogit"]))
+        >>> model = tacit.PrivLogit(secure="sums").fit(parties)
+        >>> bool(abs(model.table().set_index("term").loc["emergency", "estimate"] - 0.8) < 0.3)  # the truth is 0.8
+        True
     """
 
     name = "privlogit"

@@ -63,6 +63,15 @@ class SecureNewton(Method):
 
     Attributes:
         iterates_: every point that was asked about, also of a fit that failed.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> agreed = {name: hospitals[name] for name in ("north", "south", "west")}
+        >>> parties = tacit.Federation.from_tables(agreed, policy=tacit.Policy(not_private=["secure-newton"]))
+        >>> model = tacit.SecureNewton().fit(parties)
+        >>> bool(abs(model.table().set_index("term").loc["emergency", "estimate"] - 0.8) < 0.3)  # the truth is 0.8
+        True
     """
 
     name = "secure-newton"

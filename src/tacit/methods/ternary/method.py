@@ -92,6 +92,14 @@ class TernaryDescent(Method):
 
     Attributes:
         weights_: the trained network's flat weights.
+
+    Example:
+        >>> import tacit
+        >>> hospitals = tacit.datasets.load("readmission").tables
+        >>> parties = tacit.Federation.from_tables({name: hospitals[name] for name in ("north", "south", "west")})
+        >>> model = tacit.TernaryDescent(epsilon=1.0, hidden_layer_sizes=(4,), rounds=3).fit(parties)
+        >>> model.predict(hospitals["east"]).shape
+        (1500,)
     """
 
     name = "ternary-descent"

@@ -136,8 +136,8 @@ def _is_the_cost(values: Values) -> Finding:
     first = values["row-1"]
     return judged(
         parts,
-        f"row 1 costs {first['right_pure']:.1f} where 3.01 is printed, and {first['right_advanced']:.1f} at delta 2^-30 "
-        "where 0.37 is printed: all coordinates share one batch, and the fresh noise is not counted",
+        f"row 1 costs {first['right_pure']:.1f} where 3.01 is printed, and {first['right_advanced']:.1f} at delta "
+        "2^-30 where 0.37 is printed: all coordinates share one batch, and the fresh noise is not counted",
     )
 
 
@@ -148,8 +148,8 @@ def _sampling_saves(values: Values) -> Finding:
     parts = [printed[0] < 0.01 * printed[3], right[0] < 0.01 * right[3]]
     return judged(
         parts,
-        f"by the formula, row 1 costs {printed[0] / printed[3]:.2%} of row 4; rightly it costs {right[0] / right[3]:.0%}: "
-        "a batch takes ln(1/q) off an epsilon that is large, and no more",
+        f"by the formula, row 1 costs {printed[0] / printed[3]:.2%} of row 4; rightly it costs "
+        f"{right[0] / right[3]:.0%}: a batch takes ln(1/q) off an epsilon that is large, and no more",
     )
 
 
