@@ -29,7 +29,6 @@ from tacit.methods.newton.statistic import (
     Plan,
     Shape,
     Trial,
-    mirrored,
     moments_sum,
     party_moments,
     party_responses,
@@ -37,10 +36,8 @@ from tacit.methods.newton.statistic import (
     response_sum,
     shaped,
     squares_sum,
-    symmetric,
-    triangle,
-    upper,
 )
+from tacit.methods.newton.triangle import mirrored, symmetric, triangle, upper
 from tacit.methods.public_model import pretrain
 from tacit.models.response import response_norm
 from tacit.privacy.accounting import epsilon_of
@@ -279,7 +276,7 @@ def test_every_release_of_the_worst_neighbours_is_nearly_as_far_apart_as_is_clai
 
 
 def test_a_shape_or_a_model_that_is_none_is_refused_by_the_parties(federation: Make) -> None:
-    parties, method, right = federation(), PrivateNewton(), upper(np.eye(5))
+    parties, method, right = federation(), PrivateNewton(rounds=3), upper(np.eye(5))
     for shape in (right[:-1], 1e7 * right, math.nan * right):
         with pytest.raises(PolicyRefusal, match="the shape that was sent"):
             parties.begin(method).sum(party_moments, Shape(shape=shape))
@@ -436,10 +433,12 @@ def test_answers_point_where_labels_do_beyond_the_intercept(n_scores: int) -> No
 
 
 def test_the_rules_go_with_the_noise() -> None:
-    little, usual, much = (default_rules(s, 40_000) for s in (2.0, 60.0, 6000.0))
-    assert little.rounds > usual.rounds > much.rounds >= 3
-    assert (little.constant, much.constant) == (0.3, 1.0)
-    assert little.rounds <= 10
+    little, usual, more, much = (default_rules(s, 40_000) for s in (2.0, 60.0, 300.0, 6000.0))
+    assert 10 >= little.rounds > usual.rounds > more.rounds >= 3
+    assert (little.constant, much.constant) == (0.3, 2.0)
+    assert more.squares + more.moments < 1
+    assert much.rounds == 0
+    assert much.squares + much.moments == pytest.approx(1)  # what no round is worth goes to the moments
     assert default_rules(1.0, None) == usual
 
 

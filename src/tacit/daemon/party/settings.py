@@ -40,8 +40,8 @@ _TEMPLATE = """# What this party gives and allows. The daemon reads it again whe
 # columns = ["age", "sex"]    # the columns it lets a study use; absent: every one
 min_records = 1               # the fewest records with which it answers at all
 min_records_exact = 20        # the fewest with which it lets a sum without noise be opened
-epsilon_per_study = 10.0      # the most that one study may cost a record, runs and all
-epsilon_in_all = 20.0         # the most that all studies together may cost a record
+epsilon_per_study = 1.0       # the most that one study may cost a record, runs and all
+epsilon_in_all = 3.0          # the most that all studies together may cost a record
 delta = 1e-6                  # at which costs are counted; a limit is kept, with all runs together, at 4 times this
 relation = "replace-one"      # under which costs are counted: replace-one, the stricter, or add-remove
 not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
@@ -100,6 +100,18 @@ class DataSource:
         return Table.from_query(
             self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill, person=person
         )
+
+    def check_there(self) -> None:
+        """Refuse a file that is not there, or that this account may not read; databases and clusters are not asked."""
+        if self.file is None or self.cluster is not None:
+            return
+        if not self.file.is_file():
+            raise SettingError(
+                f"{self.file} is not there, and party.toml says that your records are; put them there, or name "
+                f"another file in its [data] table"
+            )
+        if not os.access(self.file, os.R_OK):
+            raise SettingError(f"{self.file}, which holds your records, cannot be read; check who may read it")
 
     def inspect(self, schema: Schema, *, person: str | None = None) -> Inspection:
         """Which records do not fit a study's schema, and where; for the owner's eyes alone."""

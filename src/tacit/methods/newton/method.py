@@ -15,8 +15,8 @@ Privacy   one Gaussian release of the squares, one of the moments, T of response
           replace-one or add-remove
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
-Cost      2 + T rounds, T = 3 to 10 by rule, and one with `robust`; k = d + 1; a party sends 3 x 32 bytes for each of
-          k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes); it gets k (k+1)/2
+Cost      2 + T rounds, T = 0 or 3 to 10 by rule, and one with `robust`; k = d + 1; a party sends 3 x 32 bytes for each
+          of k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes); it gets k (k+1)/2
           numbers 1 + T times, and makes one pass over its records in each; the coordinator decomposes a k x k matrix
           and solves systems of that size
 Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
@@ -69,15 +69,8 @@ from tacit.methods.newton.safeguard import Safeguard
 from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
 from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, exact_solution
-from tacit.methods.newton.statistic import (
-    Plan,
-    Trial,
-    party_moments,
-    party_responses,
-    party_squares,
-    release_event,
-    upper,
-)
+from tacit.methods.newton.statistic import Plan, Trial, party_moments, party_responses, party_squares, release_event
+from tacit.methods.newton.triangle import upper
 from tacit.methods.public_model import linear_model
 from tacit.methods.setting import check_l2, check_unit
 from tacit.methods.start_check import Evidence, start_notices
@@ -220,12 +213,7 @@ class PrivateNewton(Method):
 
     def _rules(self, n_records: int, unit_noise: float) -> Rules:
         """The public rules, with what the settings say in their place."""
-        rules = default_rules(unit_noise, None if self.relation == "add-remove" else n_records)
-        if self.rounds is None:
-            return rules
-        return dataclasses.replace(
-            rules, rounds=self.rounds, moments=rules.moments if self.rounds else 1 - rules.squares
-        )
+        return default_rules(unit_noise, None if self.relation == "add-remove" else n_records, self.rounds)
 
     def _check_honest(self, cohort: Cohort) -> None:
         """Refuse colluders that are asked for and leave fewer than two honest parties."""

@@ -19,6 +19,9 @@ was added for privacy. Shrinking is post-processing: it costs nothing.
 4. *Whether there is anything.* Twice the log-likelihood of the best tau over that of tau = 0. Without a signal it
    exceeds 2.71 with a chance of 5 % (half of it a chi-square of one degree of freedom, half 0). Of two laws the
    likelihoods are averaged with their weights before the log is taken, which makes it no likelier.
+5. *The level.* The constant's part of an answer is q'H w: it moves the mean chance. Its variance counts the noise that
+   hides the intercept, and what is not known of the other directions, each with tau^2 / (tau^2 s^2 + 1). With a large
+   tau it is that of q'right, so that class counts alone tell the level. With a small one all of right tells it.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ class Shrunken:
 
     models: Floats
     evidence: float
+    level_variance: float = 0.0  # of q'H w of the first equation (5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +85,16 @@ class _Law:
         squares = _SPREADS[:, None] ** 2
         gains = [weights @ (squares * part.s / (squares * part.s**2 + 1)) / share for part in self.parts]
         return share * np.array([_model(part, gain, free) for part, gain in zip(self.parts, gains, strict=True)])
+
+    def level_variance(self, weights: Floats, H: Floats, free: Floats) -> float:
+        """The variance of q'H w of the first equation, averaged with these weights of the spreads, times their sum."""
+        part, along = self.parts[0], H @ free
+        told = part.X @ free
+        beside = along - part.X.T @ told * (float(free @ along) / float(told @ told))
+        levers = (beside @ part.directions @ part.turned) ** 2
+        squares = _SPREADS[:, None] ** 2
+        left = (squares / (squares * part.s**2 + 1)) @ levers
+        return float(weights @ (left + float(free @ along) ** 2 / float(told @ told)))
 
 
 def shrunken(
@@ -120,7 +134,10 @@ def shrunken(
     total = sum(float(one.sum()) for one in weights)
     models = np.sum([law.models(one / total, free) for law, one in zip(laws, weights, strict=True)], axis=0)
     best = sum(law.weight * math.exp(float(law.logs.max()) - largest) for law in laws)
-    return Shrunken(models=models, evidence=max(0.0, 2 * (largest + math.log(best))))
+    told = 0.0
+    if free is not None and laws[0].parts[0].free is not None:
+        told = sum(law.level_variance(one / total, Hs[0], free) for law, one in zip(laws, weights, strict=True))
+    return Shrunken(models=models, evidence=max(0.0, 2 * (largest + math.log(best))), level_variance=told)
 
 
 def _directions(spread: Floats, free: Floats | None) -> Floats:

@@ -22,12 +22,11 @@ sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
    be learned from its answers.
    Nor does any row's score differ by more than 4 from the start's, if nothing speaks for the model; what speaks for it
    raises that in proportion. Noise that is taken for signal is then no disaster.
-6. *Intercept.* Of two classes t says how many records each has, and the intercept follows from the mean chance. How far
-   the mean chance of records is from a normal population's is seen in the rounds, with noise. Beforehand it is taken to
-   be about as far as the spread of scores moves that chance. So a model that spreads none has the frequencies of t and
-   nothing of the rounds' noise. Where one class is rare, noise may say that it has fewer records than none. So the
-   chance is not what was seen, with normal noise, but what that leaves likely of all chances between 0 and 1: the mean
-   of the truncated normal law.
+6. *Intercept.* Of two classes t says how many records each has, and q't is not all that says it: where columns explain
+   little, all of t is a share p - 1/2 of the sum of rows. `shrinkage` weighs that up. What it finds is a mean chance p
+   of a normal population, and its variance; the noise of the sum of weights moves p - 1/2 in proportion. Where one
+   class is rare, noise may say that it has fewer records than none. So the chance is not what was seen, with normal
+   noise, but what that leaves likely of all chances between 0 and 1: the mean of the truncated normal law.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, ndtr
+from scipy.special import ndtr
 
 from tacit.bisection import bisect
 from tacit.errors import NotConverged
@@ -77,6 +76,17 @@ class Solved:
 
     model: Floats  # (n_scores, k)
     evidence: float | None = None
+    level_variance: float = 0.0  # of q'S at this model: what is not known of it (`shrinkage`, 5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """The weighted equation near a model."""
+
+    steepness: Steepness
+    right: Floats
+    variance: float  # of the noise, a coordinate
+    unasked: float  # how much of S is the normal population's, beside the rounds; at most 1
 
 
 @dataclass(kw_only=True)
@@ -92,6 +102,7 @@ class Equation:
     M: Floats  # as curvature (`moments`, 3 and 4)
     t_noise: float
     M_noise: float
+    weight_error: float  # of the sum of weights, a relative standard deviation
     start: Floats
     l2: float | None
     has_intercept: bool
@@ -168,34 +179,31 @@ class Equation:
 
     def solve(self, model: Floats, iterations: int) -> Solved:
         """The model that solves the weighted equation, from `model` on: weights and curvature depend on it a little."""
+        is_levelled = self.l2 is None and self.has_intercept and self.plan.cohort.n_classes == 2
         for _ in range(iterations):
-            solved = self._solve_at(model)
-            solved = replace(solved, model=self._within(self._narrowed(solved.model), solved.evidence))
+            line = self._linearised(model)
+            found = self._solution(line)
+            solved = replace(found, model=self._within(self._narrowed(found.model), found.evidence))
+            if is_levelled:
+                chance = self._mean_chance(model, line, found)
+                solved = replace(solved, model=self._levelled(solved.model, chance))
             model = 0.5 * (model + solved.model)
-        if self.l2 is None and self.has_intercept and self.plan.cohort.n_classes == 2:
-            return replace(solved, model=self._levelled(solved.model))
         return solved
 
-    def _levelled(self, model: Floats) -> Floats:
-        """The model with an intercept that a chance can have (6 in the heading)."""
+    def _mean_chance(self, model: Floats, line: _Line, found: Solved) -> float:
+        """E p of a normal population, by what was found with the equation near `model` (6 in the heading)."""
         q, c = self.constant_row, self.plan.cohort.constant
-        counted = self.rho * float(q @ self.opened @ q) / c  # c times the sum of weights
-        of_count = float(q @ q) / counted**2  # what a variance of a coordinate is for a chance
-        mean = float(self.population.response(model)[1][0]) + 0.5
-        off = (mean - float(expit(self.population.scores(model)[0][0]))) ** 2  # what rows' spread does to it, squared
-        surprise, variance = 0.0, off
-        if self.observations:
-            precisions = np.array([1 / self.variance_of(one, model) for one in self.observations])
-            shares = precisions / precisions.sum()
-            noises = np.array([one.noise_std**2 for one in self.observations])
-            of_rounds = float(shares**2 @ noises) * of_count
-            seen_off = np.array([float(q @ one.surprise[0]) for one in self.observations]) / counted
-            surprise = float(shares @ seen_off) * off / (off + of_rounds + 1e-300)
-            variance = off * of_rounds / (off + of_rounds + 1e-300)
-        seen = 0.5 + float(q @ self.t[0]) / counted - surprise
-        chance = _chance(seen, math.sqrt(variance + self.t_noise**2 * of_count))
+        counted = self.rho * float(q @ self.opened @ q) / c  # c times the sum of weights: q'S is E p - 1/2 times that
+        above = float(self.population.response(model)[1][0])
+        change = float(q @ line.steepness.along(found.model - model, self.M)[0])
+        variance = found.level_variance / counted**2 + (line.unasked * above * self.weight_error) ** 2
+        return _chance(0.5 + above + change / counted, math.sqrt(variance))
+
+    def _levelled(self, model: Floats, chance: float) -> Floats:
+        """The model with an intercept that gives this mean chance."""
+        q = self.constant_row
         wanted = min(max(chance, 1e-12), 1 - 1e-12)
-        lowest = -_WIDEST * self.rho / c
+        lowest = -_WIDEST * self.rho / self.plan.cohort.constant
 
         def is_likelier(above: float) -> bool:
             return float(self.population.response(model + (lowest + above) * q)[1][0]) + 0.5 >= wanted
@@ -216,11 +224,8 @@ class Equation:
         furthest = float(np.linalg.norm((change @ self.B)[:, :-1])) * self.plan.cohort.radius / self.rho
         return self.start + change * min(1.0, _UNSEEN * max(1.0, evidence / SEEN) / max(furthest, 1e-300))
 
-    def _solve_at(self, model: Floats) -> Solved:
-        return self._solution(*self._linearised(model))
-
-    def _linearised(self, model: Floats) -> tuple[Steepness, Floats, float]:
-        """The weighted equation near a model: how S changes, the right side, and its noise's variance a coordinate."""
+    def _linearised(self, model: Floats) -> _Line:
+        """The weighted equation near a model."""
         expected, above = self.population.response(model)
         here = self.population.steepness(model)
         precisions = [1 / self._population_variance(model, expected, above, here)]
@@ -229,7 +234,8 @@ class Equation:
         right = self.t + here.along(model, self.M) - expected
         for precision, one in zip(precisions[1:], self.observations, strict=True):
             right -= total * precision * one.surprise
-        return here, right, total + self.t_noise**2
+        variance = total + self.t_noise**2
+        return _Line(steepness=here, right=right, variance=variance, unasked=total * precisions[0])
 
     def variance_of(self, one: Observation, model: Floats) -> float:
         """Of a round's estimate of S(model), a coordinate: its noise, that of M on the way, and a bend that is off."""
@@ -269,14 +275,14 @@ class Equation:
         lever = float(np.sum(above**2)) / len(above) * (self.rho / c) ** 2 * float(q @ q)
         return lever * self.M_noise**2 / 2
 
-    def _solution(self, steepness: Steepness, right: Floats, variance: float) -> Solved:
-        """W of K W M + W G = right, as far as noise of this variance lets it be seen; or with the l2 that was set."""
-        values, vectors = np.linalg.eigh(steepness.K)
-        rows, starts = vectors.T @ right, vectors.T @ self.start
+    def _solution(self, line: _Line) -> Solved:
+        """W of K W M + W G = right, as far as its noise lets it be seen; or with the l2 that was set."""
+        values, vectors = np.linalg.eigh(line.steepness.K)
+        rows, starts = vectors.T @ line.right, vectors.T @ self.start
         kept = [i for i, value in enumerate(values) if value > 1e-9 * values[-1]]  # the others change no probability
         if not kept:  # so far out that no probability changes any more
             return Solved(model=self.start, evidence=0.0)
-        Hs = [values[i] * self.M + steepness.G for i in kept]
+        Hs = [values[i] * self.M + line.steepness.G for i in kept]
         models = np.zeros_like(rows)
         if self.l2 is not None:
             models[kept] = [self._ridge(H, rows[i], starts[i], self.l2) for H, i in zip(Hs, kept, strict=True)]
@@ -285,13 +291,14 @@ class Equation:
             [self.basis.T @ H @ self.basis for H in Hs],
             rows[kept] @ self.basis,
             starts[kept] @ self.basis,
-            variance=variance,
+            variance=line.variance,
             spread=self.basis.T @ self._spread @ self.basis,
             free=self.constant_row if self.has_intercept else None,
             uneven=self._uneven,
         )
         models[kept] = found.models @ self.basis.T
-        return Solved(model=np.asarray(vectors @ models, dtype=np.float64), evidence=found.evidence)
+        model = np.asarray(vectors @ models, dtype=np.float64)
+        return Solved(model=model, evidence=found.evidence, level_variance=found.level_variance)
 
     def solution(self, K: Floats, right: Floats, l2: float) -> Floats:
         """W of K W M + l2 (W - start) P = right."""
