@@ -9,6 +9,7 @@
     |   |-- NotFittedError      a model was asked before it was fitted; in methods.method, for it is scikit-learn's too
     |   `-- Refused             a party's guard said no
     |       |-- PolicyRefusal   the party's policy does not allow the question
+    |       |   `-- OptedOut    the party's owner left the study, or the time of its consent is over
     |       |-- NotAgreed       the question does not follow from what the party's owner agreed to
     |       `-- BudgetExceeded  the answer would cost more than the party allows
     `-- RunError                the run failed: exit status 1
@@ -68,6 +69,10 @@ class Refused(UserError):
 
 class PolicyRefusal(Refused):
     """The party's policy does not allow the question."""
+
+
+class OptedOut(PolicyRefusal):
+    """The party's owner left the study, or the time is over for which it consented: no use to wait for it."""
 
 
 class NotAgreed(Refused):

@@ -25,6 +25,8 @@ from tacit.studies.run import method_of
 from tacit.studies.study import Study
 from tacit.wire import Value
 
+from ..daemon.conftest import allow
+
 
 class Daemon:
     """One party, whose owner opted into one study; `journal` is what its owner reads."""
@@ -33,6 +35,7 @@ class Daemon:
         folder.mkdir()
         records.to_csv(folder / "records.csv", index=False)
         write_party_file(folder, DataSource(file=folder / "records.csv"))
+        allow(folder)
         make_ledger(folder, "a")
         identity = Identity.make("a", "party", folder)
         nodes = tuple(Identity.make(f"n{i}", "center", _made(folder / f"n{i}")).member for i in range(3))

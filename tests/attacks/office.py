@@ -30,7 +30,7 @@ from tacit.storage import make_private_folder
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
-from ..daemon.conftest import records
+from ..daemon.conftest import allow, records
 
 EXACT = ("privlogit", "pooled")
 
@@ -71,6 +71,7 @@ class Office:
             MemberFolder.write(folder, identity.member, pinned, None)
             self.table(seed, n).to_csv(self.root / f"{name}.csv", index=False)
             write_party_file(folder, DataSource(file=self.root / f"{name}.csv"))
+            allow(folder)
             make_ledger(folder, name)
             file = folder / "party.toml"
             file.write_text(file.read_text().replace("not_private = []", f"not_private = {[*EXACT]!r}"))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -351,3 +353,31 @@ def test_a_lost_connection_is_noticed_although_its_client_does_not_tell(loopback
         return found
 
     assert asyncio.run(lose())
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_party_that_opted_out_is_not_waited_for(
+    loopback: Loopback, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, state in (("north", "in"), ("south", "in"), ("west", "out")):
+        loopback.consent(name, study, state)
+    with BlockingConnection(CoordinatorFolder(loopback.coordinator)) as connection:
+        engine = NatsEngine(connection, offer_of(study))
+        told: dict[str, str] = {}
+        greet = engine._call
+
+        def call(kind: str, names: Sequence[str], *more: Any) -> Any:
+            assert not {"north", "south", "west"} <= {*told}, "all have said yes or no, and are asked again"
+            return greet(kind, names, *more)
+
+        monkeypatch.setattr(engine, "_call", call)
+        wanted = Wanted(asked=("north", "south", "west"), quorum=2, seconds=600.0)
+        absent = engine.gather(wanted, told.__setitem__)
+        assert list(engine.cards) == ["north", "south"]
+        assert "its owner opted out of study 'trial'" in absent["west"]
+        monkeypatch.undo()
+        loopback.consent("south", study, "out")
+        with pytest.raises(QuorumLost, match=r"1 parties take part in 'trial' and 2 are needed .*south.* opted out"):
+            engine.gather(replace(wanted, asked=("north", "south")))
+        loopback.consent("west", study)  # who changes their mind takes part again
+        assert list(engine.gather(replace(wanted, asked=("north", "west")))) == []

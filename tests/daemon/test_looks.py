@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -24,7 +23,7 @@ from tacit.studies.looking import LookOutcome
 from tacit.studies.looks import look_methods, planned_looks
 from tacit.studies.study import Study
 
-from .conftest import STUDY, Loopback, wait_for
+from .conftest import STUDY, Loopback, allow, wait_for
 from .test_federation import Watch, run
 
 
@@ -104,8 +103,7 @@ def test_after_the_last_look_nobody_joins_and_the_party_says_so(federation: Loop
     study = study_of("over", "[150, 1000]", 'coefficient = "age"\nhalf_width = 1000', epsilon=100.0)
     for name in ("north", "south"):
         federation.consent(name, study)
-        path = federation.folder(name) / "party.toml"
-        path.write_text(re.sub(r"(epsilon_(per_study|in_all)) = .*", r"\1 = 500.0", path.read_text()))
+        allow(federation.folder(name), 500.0, 500.0)
     finished = run(federation, study)
     assert [outcome.look.number for outcome in finished.outcomes] == [1]
     assert "what was wanted is known (age to" in finished.outcomes[0].why

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import pytest
 
-from tacit import Averaging, Federation, Pooled
+from tacit import Averaging, Federation, HypothesisTransfer, Pooled
 from tacit.errors import NotConverged, RunError, SettingError
 from tacit.federation.engine import InProcess
 from tacit.methods import METHODS, make
 from tacit.methods.neighbour import Neighbours
+from tacit.methods.transfer.neighbour import printed_pair
 from tacit.secure.paillier import key as paillier
 from tacit.studies.audit import audit
 
@@ -31,6 +32,7 @@ PRINTED = [
     ("averaging", {}),
     ("objective-perturbation", {}),
     ("functional-mechanism", {}),
+    ("hypothesis-transfer", {}),
     ("noisy-descent", {"delta": 0.1}),
     ("ternary-descent", {"delta": 0.1}),
 ]
@@ -69,6 +71,17 @@ def test_the_loss_of_printed_averaging_is_known_exactly() -> None:
     assert looser.finding.epsilon == pytest.approx(2 * as_it_is.finding.epsilon, rel=1e-6)
     assert as_it_is.finding.n_runs == 0
     assert audit(Averaging(epsilon=1.0), runs=40, power=False, processes=0).passes
+
+
+def test_the_loss_of_printed_transfer_is_known_exactly() -> None:
+    """sqrt(100) / 2 = 5 epsilon for a text of a hundred words; rows of norm 1 keep the promise."""
+    [as_it_is] = audit(HypothesisTransfer(epsilon=1.0, calibration="paper"), runs=20, power=False, processes=0).as_it_is
+    assert as_it_is.finding.epsilon == pytest.approx(5.0, rel=0.05)
+    assert as_it_is.finding.n_runs == 0
+    short = printed_pair(entry=0.1)
+    assert short.loss is not None
+    method = HypothesisTransfer(**{"epsilon": 1.0, "calibration": "paper", **short.settings})
+    assert short.loss(method) <= 1.0
 
 
 @pytest.mark.slow

@@ -38,3 +38,13 @@ def test_the_order_of_features_is_a_difference() -> None:
     turned = replace(BEFORE, schema=replace(BEFORE.schema, features=(treated, age)))
     assert turned.digest() != BEFORE.digest()
     assert [change.key for change in key_changes(BEFORE, turned)] == ["features"]
+
+
+def test_goals_are_told_in_words() -> None:
+    text = STUDY.replace('"averaging"', '"private-newton"') + "[stop]\nlooks = [9]\n"
+    goals = (
+        '[[stop.goal]]\ncoefficient = "age"\nhalf_width = {}\n[[stop.goal]]\ncoefficient = "treated"\nhalf_width = 1\n'
+    )
+    before, after = (Study.parse(text + goals.format(width)) for width in (0.2, 0.25))
+    words = "stop.goal was age to 0.2 and treated to 1 and is now age to 0.25 and treated to 1"
+    assert [change.words for change in key_changes(before, after)] == [words]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from urllib.parse import urlencode
+
 import pytest
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from tacit.web.account import ONE_TIME_DAYS
+from tacit.web.open_id import Provider, ProviderSettings
 from tacit.web.page import show
 from tacit.web.site import Site, SiteSettings, make_app, own_hosts, site_of
 from tacit.web.store import open_store
 from tests.web.browser import Browser, live
 from tests.web.conftest import PASSWORD, LiveDesk
+from tests.web.provider import ISSUER, TestProvider
 
 pytestmark = pytest.mark.slow
 
@@ -108,3 +114,48 @@ def test_a_part_of_a_page_follows_events(browser: Browser) -> None:
         assert page.title() != "ran"
         assert page.get_by_text("round 3 of 7").count() == 0
         browser.check(page)
+
+
+def test_pages_for_those_who_do_not_get_in_are_good_to_look_at(browser: Browser, live_desk: LiveDesk) -> None:
+    provider = TestProvider(claims={"sub": "eve", "email": "eve@example.org", "email_verified": True})
+    settings = ProviderSettings(label="the university", issuer=ISSUER, client_id="tacit", client_secret="the secret")
+    password = live_desk.live.call(lambda: live_desk.site.accounts.add("ada", "researcher"))
+    live_desk.site.provider = Provider(settings, transport=provider)
+    page = browser.page()
+    page.goto(f"{live_desk.url}/log-in")
+    page.get_by_role("link", name="Log in with the university").wait_for()
+    browser.pictures(page, "sign-on")
+
+    away: list[str] = []
+    page.route(f"{ISSUER}/**", lambda route: (away.append(route.request.url), route.fulfill(body="the university")))
+    page.get_by_role("link", name="Log in with the university").click()
+    page.get_by_text("the university").wait_for()
+    back = provider.confirm(away[0])
+    page.goto(f"{live_desk.url}/sign-on/back?{urlencode(back)}")
+    page.get_by_text("ask the administrator").first.wait_for()
+    page.problems.clear()  # the browser itself notes the 403
+    browser.pictures(page, "sign-on-refused")
+
+    old = time.time() - (ONE_TIME_DAYS + 1) * 86400
+    expire = "UPDATE account SET expires = ? WHERE name = 'ada'"
+    live_desk.live.call(lambda: live_desk.site.accounts._database.execute(expire, (old,)))
+    page.goto(f"{live_desk.url}/log-in")
+    for given, words, name in ((password, "has expired", "expired"), ("a guess", "Too many attempts", "too-often")):
+        for _ in range(1 if name == "expired" else 6):
+            page.get_by_label("Name").fill("ada")
+            page.get_by_label("Password").fill(given)
+            page.get_by_role("button", name="Log in", exact=True).click()
+            page.get_by_role("alert").wait_for()
+        page.get_by_role("alert").get_by_text(words).wait_for()
+        page.problems.clear()
+        browser.pictures(page, f"log-in-{name}")
+
+
+def test_an_error_of_ours_has_a_page(browser: Browser, live_desk: LiveDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    live_desk.site.on_failure = lambda error: None  # a failure is what is wanted here
+    monkeypatch.setattr(live_desk.studies, "all", lambda *_, **__: 1 / 0)
+    page = browser.page()
+    page.goto(live_desk.url)
+    page.get_by_role("heading", name="Something went wrong here").wait_for()
+    page.problems.clear()  # the browser itself notes the 500
+    browser.pictures(page, "error")

@@ -18,6 +18,7 @@ from tacit.studies.export import write_exports
 from tacit.studies.result import write_result
 from tacit.studies.study import Study
 from tacit.web.coordinator.forecaster import Forecaster
+from tacit.web.coordinator.operations import keep_approval
 from tests.daemon.conftest import records
 from tests.web.browser import Browser, live
 from tests.web.conftest import PASSWORD, Desk, LiveDesk, make_desk
@@ -164,3 +165,109 @@ def test_the_editor_works_without_javascript_and_by_keyboard(
     page.get_by_role("button", name="Check and forecast").press("Enter")
     page.get_by_text("no column is named yet").first.wait_for()
     assert page.get_by_label("Name", exact=True).input_value() == "Recovery"
+
+
+LOOKS = """
+[study]
+name = "Recovery, in waves"
+purpose = "Does the new treatment help patients to recover?"
+
+[target]
+name = "recovered"
+classes = ["no", "yes"]
+
+[[feature]]
+name = "age"
+kind = "numeric"
+low = 20
+high = 90
+
+[[feature]]
+name = "treated"
+kind = "binary"
+
+[method]
+name = "private-newton"
+
+[privacy]
+epsilon = 1.0
+
+[federation]
+quorum = 2
+
+[stop]
+looks = [5000, 10000, 20000]
+coefficient = "treated"
+half_width = 0.2
+auc = 0.02
+
+[enrolment]
+until = 2127-01-31
+"""
+
+
+def moved(desk: LiveDesk, version: StudyVersion, *states: str) -> StudyVersion:
+    """The version after these steps, the approval by grace."""
+
+    def act() -> StudyVersion:
+        now = version
+        for state in states:
+            if state == "approved":
+                keep_approval(desk.studies, now, GRACE.approve(now.digest, author="ada", version=now.number))
+            now = desk.studies.move(now, state, "grace" if state == "approved" else "ada")  # type: ignore[arg-type]
+        return now
+
+    return desk.live.call(act)  # type: ignore[no-any-return]
+
+
+def test_a_study_is_good_to_look_at_in_every_state(browser: Browser, office: tuple[LiveDesk, Operations]) -> None:
+    desk, operations = office
+    page = browser.page()
+    browser.log_in(page, desk.url, "ada", PASSWORD)
+    page.goto(f"{desk.url}/studies/new")
+    browser.pictures(page, "editor-new")
+    version = desk.live.call(lambda: desk.studies.create("ada", LOOKS))
+    here = f"{desk.url}/studies/{version.study}"
+    page.goto(f"{here}/edit?text=true")
+    browser.pictures(page, "editor-text")
+    page.goto(f"{here}/edit")
+    page.get_by_text("Nobody's records were used").wait_for()
+    browser.pictures(page, "editor-looks")
+    for name, state in (
+        ("draft", ""),
+        ("in-review", "in review"),
+        ("approved", "approved"),
+        ("published", "published"),
+    ):
+        version = moved(desk, version, state) if state else version
+        page.goto(here)
+        browser.pictures(page, f"study-{name}")
+    happens(
+        desk, operations, version, *(RunEvent(kind="consent", party=name, words="in") for name in ("north", "west"))
+    )
+    page.get_by_role("button", name="Start the run").click()
+    page.get_by_text("begins when 5,000 records are enrolled").wait_for()
+    browser.pictures(page, "study-waiting")
+    told = "look 1 of 3 with 5,400 records: treated to 0.41; AUC to 0.062; the study goes on"
+    happens(desk, operations, version, *course(), RunEvent(kind="look", words=told))
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_text("Paused. Start goes on").wait_for()
+    browser.pictures(page, "study-paused")
+    page.get_by_role("button", name="Go on with the run").click()
+    page.get_by_text("The run has begun").wait_for()
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Stop the study").click()
+    page.get_by_text("Stopped. What was spent stays spent.").wait_for()
+    why = "6,100 records of 2 parties are enrolled, and look 2 of 3 begins with 10,000 of 2; let more opt in"
+    happens(desk, operations, version, RunEvent(kind="ended", words=why))
+    page.goto(here)
+    page.get_by_text("The last run stopped").wait_for()
+    browser.pictures(page, "study-stopped")
+    page.get_by_role("button", name="Make a new version").click()
+    page.wait_for_url(re.compile("/edit"))
+    newer = LOOKS.replace("half_width = 0.2", "half_width = 0.25").replace("epsilon = 1.0", "epsilon = 1.5")
+    version = desk.live.call(lambda: desk.studies.save(desk.studies.get(version.study), newer))
+    moved(desk, version, "in review")
+    page.goto(here)
+    page.get_by_role("heading", name="What is new in version 2").wait_for()
+    browser.pictures(page, "study-changed")

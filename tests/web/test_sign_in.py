@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from tacit.errors import SettingError
-from tacit.web.account import Accounts, fits
+from tacit.web.account import ONE_TIME_DAYS, Accounts, fits
 from tacit.web.session import Attempts
 from tacit.web.store import open_store
 from tests.web.conftest import PASSWORD, Desk
@@ -136,3 +138,56 @@ def test_those_who_know_their_password_may_log_in_as_often_as_they_like() -> Non
         for _ in range(Attempts.PER_ADDRESS):
             attempts.failed("somebody", "192.0.2.1")
         assert attempts.seconds_to_wait("anybody", "192.0.2.1") > 0
+
+
+def test_a_one_time_password_expires_and_a_chosen_one_does_not(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    password = desk.site.accounts.add("ada", "viewer")
+    desk.member("bob", "viewer")
+    late = time.time() + ONE_TIME_DAYS * 86400 + 1
+    monkeypatch.setattr("tacit.web.account.time.time", lambda: late)
+    answer = desk.visitor().log_in("ada", password)
+    assert answer.status_code == 401
+    assert "This one-time password has expired: it was good for 7 days." in answer.text
+    assert "has expired" not in desk.visitor().log_in("ada", "a wrong one").text
+    assert desk.visitor().log_in("bob").status_code == 303
+    again = desk.site.accounts.reset("ada")
+    assert desk.visitor().log_in("ada", again).status_code == 303
+    desk.site.accounts.set_password("ada", PASSWORD)
+    monkeypatch.setattr("tacit.web.account.time.time", lambda: late + 10 * 365 * 86400)
+    assert not desk.site.accounts.get("ada").is_expired
+
+
+def test_a_store_of_before_is_brought_up_to_date_and_its_one_time_passwords_expire(tmp_path: Path) -> None:
+    path = tmp_path / "web.db"
+    with closing(open_store(path)) as store:
+        accounts = Accounts(store)
+        accounts.add("new", "viewer")
+        accounts.add("old", "viewer")
+        accounts.set_password("old", PASSWORD)
+        store.execute("ALTER TABLE account DROP COLUMN expires")
+        store.execute("PRAGMA user_version = 1")
+    with closing(open_store(path)) as store:
+        found = {each.name: each.expires - each.created for each in Accounts(store).all() if each.must_change}
+        assert found == {"new": pytest.approx(ONE_TIME_DAYS * 86400)}
+        assert Accounts(store).get("old").expires == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("fe80::1%eth0", "fe80::2%eth0", True),
+        ("::ffff:192.0.2.7", "192.0.2.7", True),
+        ("192.0.2.7", "192.0.2.8", False),
+        ("a pipe", "a pipe", True),
+        ("a pipe", "", False),
+    ],
+)
+def test_attempts_are_counted_by_networks_of_ipv6_and_addresses_of_ipv4(first: str, second: str, is_same: bool) -> None:
+    with closing(open_store(None)) as store:
+        attempts = Attempts(store)
+        for _ in range(Attempts.PER_PAIR):
+            attempts.failed("ada", first)
+        assert (attempts.seconds_to_wait("ada", second) > 0) == is_same
+        assert attempts.seconds_to_wait("ada", first) > 0

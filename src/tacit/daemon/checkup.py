@@ -148,14 +148,18 @@ def _party(folder: MemberFolder) -> list[CheckResult]:
         return results
     studies = [offered for offered in consents.all() if offered.state == "in"]
     if not studies:
-        told = "no study was opted into, so the table was not looked at"
-        results.append(CheckResult(what="data", is_well=True, told=told))
+        results.append(_try("data", partial(_data_there, file)))
     for offered in studies:
         study = offered.read()
         told = f"the table fits {study.name!r}"
         results.append(_try("data", partial(_read_table, file, study, told)))
     consents.close()
     return results
+
+
+def _data_there(file: PartyFile) -> str:
+    file.data.check_there()
+    return "no study was opted into, so the table was not looked at"
 
 
 def _read_table(file: PartyFile, study: Study, told: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from tacit.data.block import BLOCK_ROWS, WeightedBlock
 from tacit.data.encoding import Floats, Ints
 from tacit.data.feature import Feature, Target, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
@@ -22,9 +23,13 @@ from tacit.data.person import unnamed_persons
 from tacit.data.schema import Schema
 from tacit.data.source import Source, no_records_in_errors
 from tacit.data.sql import code_expression, finding_expressions, kept_condition, person_expression, text_of
+from tacit.data.stream import PART_ROWS
 from tacit.errors import DataError
 
 VECTOR = 2048  # DuckDB's unit of fetching
+NUMBER = "file_row_number"  # what DuckDB calls a record's number in its file, from 0
+Span = tuple[int, int]
+"""From this record of a file up to that one, without it."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,18 @@ class CodedRecords:
         connection: duckdb.DuckDBPyConnection,
         unfit: Unfit = "error",
         person: str | None = None,
+        facts: Facts | None = None,
     ) -> None:
-        """Code the records and check that they fit the schema; a DataError tells all that does not."""
+        """Code the records and check that they fit the schema; a DataError tells all that does not.
+
+        With `facts` they were looked at before, and are not again.
+        """
         self._source, self._schema, self._connection, self._unfit = source, schema, connection, unfit
         self._items: tuple[Feature | Target, ...] = (*schema.features, schema.target)
         self._coded = [f"v{position}" for position in range(len(self._items))]
         self._person = person
+        # A record's number in a Parquet file; a file with a column of that name is read in one go.
+        self._numbered = source.path is not None and person is None and NUMBER not in source.column_names
         names = [item.name for item in self._items] + ([] if person is None else [person])
         check_columns(names, (*schema.ignore, *ignore), source.column_names, source.name)
         self._kept = kept_condition(self._items, self._coded, unfit)
@@ -64,12 +75,34 @@ class CodedRecords:
         self._stamp = _stamp_of(source.path)
         with no_records_in_errors(source.name):
             self._code()
-            self.facts = self._look()
+            self.facts = self._look() if facts is None else facts
             if person is not None:
                 self.facts = replace(self.facts, n_persons=self._weigh(), person_column=person)
 
-    def codes(self, rows: int) -> Iterator[Floats]:
-        """Codes of shape (n_features + 1, m), the class in the last row, m about `rows`; always in the same order.
+    def spans(self) -> list[Span | None]:
+        """Where the parts of the records begin and end; None is all of them."""
+        n = self.facts.n_records
+        if not self._numbered or n <= PART_ROWS:
+            return [None]
+        return [(start, min(start + PART_ROWS, n)) for start in range(0, n, PART_ROWS)]
+
+    def blocks(self, rows: int, span: Span | None = None) -> Iterator[WeightedBlock]:
+        """The encoded records, in blocks of about `rows`; those of a span of records, or all; always in one order."""
+        return (block for block, _ in self._encoded(rows, span))
+
+    def n_clipped(self) -> int:
+        """How many rows are scaled down to the norm bound: a pass over all records."""
+        return sum(n for _, n in self._encoded(BLOCK_ROWS, None))
+
+    def _encoded(self, rows: int, span: Span | None) -> Iterator[tuple[WeightedBlock, int]]:
+        n = len(self._schema.features)
+        for codes in self._codes(rows, span):
+            X, n_clipped = self._schema.encode_codes(codes[:n])
+            weights = np.ones(len(X)) if self._person is None else codes[n + 1]
+            yield WeightedBlock(X, codes[n].astype(np.int64), weights), n_clipped
+
+    def _codes(self, rows: int, span: Span | None) -> Iterator[Floats]:
+        """Codes of shape (n_features + 1, m), the class in the last row, m about `rows`.
 
         With a person column there is one row more, with the records' weights.
         """
@@ -77,10 +110,11 @@ class CodedRecords:
             raise DataError(f"{self._source.name} has changed since it was opened; open it again")
         # A cursor of its own, so that one pass may run inside another.
         cursor = self._connection.cursor()
+        within = "" if span is None else f" AND r >= {span[0]} AND r < {span[1]}"
         try:
             with no_records_in_errors(self._source.name):
                 columns = ", ".join([*self._coded, *([] if self._person is None else ["w"])])
-                cursor.execute(f"SELECT {columns} FROM memory.main.coded WHERE {self._kept}")
+                cursor.execute(f"SELECT {columns} FROM memory.main.coded WHERE {self._kept}{within}")
                 while len(frame := cursor.fetch_df_chunk(-(-rows // VECTOR))):
                     yield frame.to_numpy().T
         finally:
@@ -94,6 +128,8 @@ class CodedRecords:
         )
         if self._person is not None:
             expressions += f", {person_expression(places[self._person][0])} AS p"
+        if self._numbered:
+            expressions += f", {NUMBER} AS r"
         kind = "TABLE" if self._source.path is None or self._person is not None else "VIEW"
         self._connection.execute(
             f"CREATE {kind} memory.main.coded AS SELECT {expressions} FROM {self._source.relation}"

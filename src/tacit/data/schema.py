@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -76,7 +77,7 @@ class Schema:
 
     def _check_names(self) -> None:
         names = [feature.name for feature in self.features]
-        for doubled in sorted({name for name in names if names.count(name) > 1}):
+        for doubled in _doubled(names):
             raise SchemaError(f"feature {doubled!r} is declared more than once; give each feature its own name")
         if self.target.name in names:
             raise SchemaError(f"target {self.target.name!r} is also a feature; a target cannot predict itself")
@@ -84,8 +85,9 @@ class Schema:
             raise SchemaError(f"ignore names {name!r}, which is also a feature or the target; keep one of the two")
         columns = self.column_names
         if len(set(columns)) < len(columns):
-            doubles = sorted({column for column in columns if columns.count(column) > 1})
-            raise SchemaError(f"encoded columns {doubles} have more than one source; rename a feature or a category")
+            raise SchemaError(
+                f"encoded columns {_doubled(columns)} have more than one source; rename a feature or a category"
+            )
 
     @classmethod
     def of_arrays(
@@ -266,3 +268,8 @@ def _target_names() -> Iterator[str]:
     """Names for the labels of arrays: the first that is not taken."""
     yield from ("y", "target")
     yield from (f"target{j}" for j in count(1))
+
+
+def _doubled(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once."""
+    return sorted(name for name, n_times in Counter(names).items() if n_times > 1)

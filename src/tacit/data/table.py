@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock, regroup
+from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock
 from tacit.data.encoding import Encoded, Floats, Ints
 from tacit.data.feature import Numeric, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
@@ -25,8 +25,12 @@ from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
 from tacit.data.source import connect, open_file, open_query
+from tacit.data.stream import JoinedParts, LocalParts, Parts, RowStream, Weighing
 from tacit.errors import DataError
 from tacit.unit import Unit
+
+if TYPE_CHECKING:
+    from tacit.data.scheduler import Scheduler
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,9 @@ class TableCounts:
 
 
 class Table:
-    """A party's records, encoded by a schema. Made by `from_arrays`, `from_frame`, `from_file` or `from_query`.
+    """A party's records, encoded by a schema.
+
+    Made by `from_arrays`, `from_frame`, `from_file`, `from_query` or `from_dask`.
 
     Guarantees: every pass gives the same rows in the same order, whatever the block size; X is finite, float64 and
     C-contiguous; no row's norm exceeds `schema.radius`.
@@ -67,14 +73,14 @@ class Table:
         name: str,
         schema: Schema,
         facts: Facts,
-        stream: Callable[[int], Iterator[WeightedBlock]],
+        parts: Parts,
         count_rows_clipped: Callable[[], int],
     ) -> None:
         """Use the `from_...` functions instead."""
         self.name = name
         self.schema = schema
         self._facts = facts
-        self._stream = stream  # blocks of about so many rows
+        self._parts = parts
         self._count_rows_clipped = count_rows_clipped
 
     def __repr__(self) -> str:
@@ -132,29 +138,26 @@ class Table:
         """Which complete rows a model is measured on where it is not fitted to all; the first look takes one pass."""
         return measured_rows(self.blocks())
 
+    def stream(self, unit: Unit | None = None, share: float = 1.0) -> RowStream:
+        """The complete rows, for passes over them and for sums where they lie; with weights if there is a `unit`.
+
+        The weights of a unit's records add up to `share`, but for rounding.
+        """
+        if unit == "person" and self.n_persons is None:
+            raise DataError(f"{self.name} does not tell whose a record is; name the column, or give persons")
+        same = {"record": 1.0, "party": 1.0 / max(self.n_complete, 1)}.get(unit or "")
+        weighing = Weighing(own=unit == "person", same=same, share=share)
+        return RowStream(self.name, self.n_complete, self._parts, weighing)
+
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """All complete rows, in blocks of exactly `rows` (the last one may be shorter)."""
-        return (Block(block.X, block.y) for block in self._pass(rows))
+        if rows < 1:
+            raise DataError(f"rows={rows} must be at least 1")
+        return self.stream().blocks(rows)
 
     def weighted_blocks(self, unit: Unit, rows: int = BLOCK_ROWS) -> Iterator[WeightedBlock]:
         """The same with weights: those of a unit's records add up to 1, but for rounding."""
-        if unit == "person" and self.n_persons is None:
-            raise DataError(f"{self.name} does not tell whose a record is; name the column, or give persons")
-        one = 1.0 / max(self.n_complete, 1) if unit == "party" else 1.0
-        for block in self._pass(rows):
-            yield block if unit == "person" else WeightedBlock(block.X, block.y, np.full(len(block.y), one))
-
-    def _pass(self, rows: int) -> Iterator[WeightedBlock]:
-        if rows < 1:
-            raise DataError(f"rows={rows} must be at least 1")
-        n_seen = 0
-        for block in regroup(self._stream(rows), rows):
-            n_seen += len(block.y)
-            block.X.flags.writeable = False
-            block.y.flags.writeable = False
-            yield block
-        if n_seen != self.n_complete:
-            raise DataError(f"{self.name} gave {n_seen} records in this pass, {self.n_complete} before; open it again")
+        return self.stream(unit).blocks(rows)
 
     def arrays(self) -> tuple[Floats, Ints]:
         """All complete rows at once, for a table that fits into memory."""
@@ -254,6 +257,33 @@ class Table:
         return cls._of_records(source.name, schema, CodedRecords(source, schema, ignore, connection, unfit, person))
 
     @classmethod
+    def from_dask(
+        cls,
+        files: str | Sequence[str],
+        schema: Schema,
+        scheduler: str | Scheduler,
+        *,
+        ignore: Sequence[str] = (),
+        unfit: Unfit = "error",
+    ) -> Table:
+        """A table of Parquet files that the workers of the party's own Dask cluster can read. Needs `tacit[cluster]`.
+
+        `files` are paths as the workers see them, or patterns such as "/records/2026-*.parquet". `scheduler` is an
+        address, "tcp://127.0.0.1:8786", or a `Scheduler` with certificates for TLS. Sums are computed at the workers;
+        where a method needs rows, they travel to this machine.
+        """
+        from tacit.data.cluster import ClusterParts, reach
+        from tacit.data.parquet import Reading
+        from tacit.data.scheduler import Scheduler
+
+        cluster = reach(Scheduler(address=scheduler) if isinstance(scheduler, str) else scheduler)
+        cluster.check(schema.n_columns)
+        found = cluster.find([files] if isinstance(files, str) else files)
+        parts = ClusterParts(cluster, found, Reading(schema, tuple(ignore), unfit))
+        name = Path(found[0].path).name if len(found) == 1 else f"{len(found)} files"
+        return cls(name, schema, parts.facts(), parts, parts.count_clipped if schema.clips_rows else lambda: 0)
+
+    @classmethod
     def concatenate(cls, tables: Sequence[Table], name: str = "pooled") -> Table:
         """One stream over several tables of one schema, in the order given; a person in two of them counts as two."""
         if not tables:
@@ -274,7 +304,7 @@ class Table:
             name,
             schema,
             facts,
-            lambda rows: (block for table in tables for block in table._stream(rows)),
+            JoinedParts([table._parts for table in tables]),
             lambda: sum(table.counts.rows_clipped for table in tables),
         )
 
@@ -290,11 +320,10 @@ class Table:
     def each_a_person(self) -> Table:
         """The same records, each of a person of its own."""
         facts = replace(self._facts, n_persons=self.n_records)
+        return type(self)(self.name, self.schema, facts, LocalParts([self._ones]), self._count_rows_clipped)
 
-        def stream(rows: int) -> Iterator[WeightedBlock]:
-            return (block._replace(weights=np.ones(len(block.y))) for block in self._stream(rows))
-
-        return type(self)(self.name, self.schema, facts, stream, self._count_rows_clipped)
+    def _ones(self, rows: int) -> Iterator[WeightedBlock]:
+        return (block._replace(weights=np.ones(len(block.y))) for block in self._parts.stream(rows))
 
     @classmethod
     def from_encoded(cls, name: str, schema: Schema, encoded: Encoded, *, persons: ArrayLike | None = None) -> Table:
@@ -314,28 +343,26 @@ class Table:
             name,
             schema,
             Facts(len(y) + encoded.dropped, class_counts, encoded.clipped, encoded.dropped, n_persons),
-            lambda rows: (
-                WeightedBlock(X[i : i + rows], y[i : i + rows], weights[i : i + rows]) for i in range(0, len(y), rows)
+            LocalParts(
+                [
+                    lambda rows: (
+                        WeightedBlock(X[i : i + rows], y[i : i + rows], weights[i : i + rows])
+                        for i in range(0, len(y), rows)
+                    )
+                ]
             ),
             lambda: encoded.rows_clipped,
         )
 
     @classmethod
     def _of_records(cls, name: str, schema: Schema, records: CodedRecords) -> Table:
-        n = len(schema.features)
-
-        def encoded(rows: int) -> Iterator[tuple[WeightedBlock, int]]:
-            for codes in records.codes(rows):
-                X, n_clipped = schema.encode_codes(codes[:n])
-                weights = codes[n + 1] if records.facts.n_persons is not None else np.ones(len(X))
-                yield WeightedBlock(X, codes[n].astype(np.int64), weights), n_clipped
-
+        streams = [partial(records.blocks, span=span) for span in records.spans()]
         return cls(
             name,
             schema,
             records.facts,
-            lambda rows: (block for block, _ in encoded(rows)),
-            lambda: sum(n for _, n in encoded(BLOCK_ROWS)) if schema.clips_rows else 0,
+            LocalParts(streams, whole=records.blocks),
+            records.n_clipped if schema.clips_rows else lambda: 0,
         )
 
 

@@ -6,13 +6,17 @@ norm 1 at most. A text itself is never kept, shown or put into an error.
 
 from __future__ import annotations
 
+import gzip
+import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
+from sklearn.datasets import load_svmlight_file
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
@@ -85,6 +89,60 @@ def _frame(X: sparse.csr_matrix, target: str, labels: list[str]) -> pd.DataFrame
     frame = pd.DataFrame(dense, columns=_COLUMNS)
     return pd.concat([frame, pd.Series(labels, name=target)], axis=1)
 
+
+def newsgroup_texts() -> dict[str, list[str]]:
+    """The bodies of all messages by group, without quotations and signatures: for reproductions that count words.
+
+    Names and addresses of real people are in them: count, and never show one.
+    """
+    path = DATA_SETS[0].find(DATA_SETS[0].files[0])
+    found: dict[str, list[str]] = {}
+    for part in ("train", "test"):
+        labels: list[str] = []
+        texts = list(_messages(path, f"20news-bydate-{part}/", labels))
+        for group, text in zip(labels, texts, strict=True):
+            found.setdefault(group, []).append(_own_words(text))
+    return found
+
+
+def _own_words(text: str) -> str:
+    """A message without the lines that quote another, and without what follows its last blank line, or dashes."""
+    lines = [line for line in text.strip().split("\n") if not _QUOTATION.search(line)]
+    ends = [k for k, line in enumerate(lines) if k > 0 and not line.strip().strip("-")]
+    return "\n".join(lines[: ends[-1]] if ends else lines)
+
+
+def review_counts() -> dict[str, tuple[sparse.csr_matrix, npt.NDArray[np.int64]]]:
+    """Counts of 5,000 words and pairs of words in 27,677 reviews, and 1 for a positive one, by kind of goods.
+
+    The same reviews as Blitzer et al. collected, with those that `amazon_sentiment` leaves out.
+    """
+    found = {}
+    for domain in _DOMAINS:
+        parts = []
+        for file in _COUNT_FILES:
+            if file.name.startswith(f"dann_svmlight/{domain}_"):
+                with gzip.open(DATA_SETS[1].find(file)) as opened:
+                    parts.append(load_svmlight_file(opened, n_features=5000, zero_based=True))
+        X = sparse.vstack([part[0] for part in parts]).tocsr()
+        found[domain] = (X, (np.concatenate([part[1] for part in parts]) > 0).astype(np.int64))
+    return found
+
+
+_QUOTATION = re.compile(r"^\s*[>|]|^In article|^Quoted from|writes in|(writes|wrote|says|said):")
+_COUNT_FILES = tuple(
+    PublicFile(f"dann_svmlight/{name}.svmlight.gz", sha256)
+    for name, sha256 in {
+        "books_test": "0f139e7404dda1c014a6410b485513e163bf16526da4cbdcd6dac893ce4b9842",
+        "books_train": "93a6e772bb6a55f728a31bcd405091cfbdd83c65e0592ced4edafed0556d00db",
+        "dvd_test": "657046eca0635f24d045466d2d9ed76161fbe7e0bbe95b2ec3a92da88b7b8e46",
+        "dvd_train": "ea44d696f2e32d93c4b5f53dc3f5b50aa17a4e2c1af88530cb88ea1d32609ed4",
+        "electronics_test": "cad5419fa3f27bf00b877418c9f848782c80051a875e077871f30f112c17ddcd",
+        "electronics_train": "10d34b416b4c7e4e55227e136a85da9493937ea2b12149f814ed6cacec0cb972",
+        "kitchen_test": "270ff6cfa01e2bbefd47798ac11f491dff11c3a34a09faec0852d30704283ec0",
+        "kitchen_train": "a7c6491d2b917bca70968b9ea0a45d9cbf07717a00fc17224ceadbf2d473151e",
+    }.items()
+)
 
 DATA_SETS = (
     DataSet(

@@ -43,8 +43,6 @@ from tacit.secure.envelope import OPEN, Label, seal, seal_message, sum_group_dig
 from tacit.secure.signature import Sign
 from tacit.wire import Value
 
-__all__ = ["Admitted", "Bond", "Guard", "Seat"]
-
 _EXACT_GROUP = "exact group"  # pinned for a study, not for a run
 
 

@@ -38,12 +38,12 @@ change no estimate but for its spread. Where they do not, a party that offers le
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from tacit.data.block import WeightedBlock
 from tacit.data.schema import Schema
+from tacit.data.stream import RowStream
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.group import SumGroup
@@ -155,10 +155,9 @@ class Cohort:
         """No party has more rows."""
         return self.n_largest if self.unit == "record" else MOST_RECORDS
 
-    def blocks(self, table: Table, share: float = 1.0) -> Iterator[WeightedBlock]:
+    def stream(self, table: Table, share: float = 1.0) -> RowStream:
         """A party's rows, with what each weighs; `share` is what a unit of this party weighs."""
-        blocks = table.weighted_blocks(self.unit)
-        return blocks if share == 1 else (block._replace(weights=share * block.weights) for block in blocks)
+        return table.stream(self.unit, share)
 
     # --- offers ------------------------------------------------------------------------------------------------------
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from tacit.data.stream import RowStream
 from tacit.errors import SettingError
 from tacit.models.residual import residuals, softmax, subtract_label
 
@@ -26,10 +29,19 @@ Rows = tuple[Array, Labels] | tuple[Array, Labels, Array]
 """A row block (X, y), or (X, y, weights) where records do not count alike."""
 
 Blocks = Callable[[], Iterable[Rows]]
-"""A function that starts a new pass over the row blocks of a table."""
+"""A function that starts a new pass over the row blocks of a table, or a table's `RowStream`."""
+
+Sum = TypeVar("Sum")
 
 CHUNK_ROWS = 2048
 """Rows that are summed at a time: few enough to stay in cache, and to keep the chain of roundings short."""
+
+
+def total(
+    blocks: Blocks, part_sum: Callable[[Iterable[Rows]], Sum], join: Callable[[Sum, Sum], Sum] | None = None
+) -> Sum:
+    """What `part_sum` makes of all blocks: where they lie, if they are a table's."""
+    return blocks.total(part_sum, join) if isinstance(blocks, RowStream) else part_sum(blocks())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +127,7 @@ class Loss:
 
     def sums(self, blocks: Blocks, theta: Array, *, curvature: bool = True) -> Sums:
         """Value and gradient, and the curvature if asked for, in one pass over the blocks."""
-        return self.fold(blocks(), theta, curvature=curvature)
+        return total(blocks, partial(self.fold, theta=theta, curvature=curvature))
 
     def fold(self, blocks: Iterable[Rows], theta: Array, *, curvature: bool = True) -> Sums:
         """`sums` over blocks that can be read only once; every statistic of a record counts with its weight."""
@@ -141,9 +153,12 @@ class Loss:
 
     def fine_gradient(self, blocks: Blocks, theta: Array) -> FineArray:
         """The sum of the records' gradients in the finest floats that there are; `assured` bounds its error."""
+        return total(blocks, partial(self._fine_part, theta=theta))
+
+    def _fine_part(self, blocks: Iterable[Rows], theta: Array) -> FineArray:
         W = np.atleast_2d(theta).astype(np.longdouble)
         total = np.zeros(W.shape, dtype=np.longdouble)
-        for X, y, *weights in blocks():
+        for X, y, *weights in blocks:
             for start in range(0, len(X), CHUNK_ROWS):
                 part, labels = X[start : start + CHUNK_ROWS], y[start : start + CHUNK_ROWS]
                 rows = np.column_stack([part, np.full(len(part), self.constant)]) if self.constant else part

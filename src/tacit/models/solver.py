@@ -15,9 +15,10 @@ class changes no probability and can only raise the penalty), so the search stay
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -25,11 +26,13 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from tacit.errors import DataError, NotConverged
 from tacit.models.certificate import Certificate, FitPoint, certify, certify_by_gradient
 from tacit.models.diagnosis import explain_missing_class, explain_no_optimum
-from tacit.models.loss import Array, Blocks, FineArray, Labels, Rows, Sums
+from tacit.models.loss import Array, Blocks, FineArray, Labels, Rows, Sums, total
 from tacit.models.problem import Intercept, Problem, Solution
 from tacit.models.wide import is_wide, wide_guess
 
 __all__ = ["BlockRecords", "Extent", "Intercept", "Problem", "Records", "Solution", "fit", "minimise", "settled"]
+
+Kind = TypeVar("Kind")
 
 _START_ROWS = 65_536
 _START_VALUES = 2**23
@@ -278,8 +281,12 @@ class BlockRecords:
 
     def sums(self, theta: Array, *, curvature: bool = True) -> Sums:
         """Value, gradient and curvature at `theta`, in one pass."""
-        blocks = self._measured() if self._extent is None else self._blocks()
-        return self._problem.loss.fold(blocks, theta, curvature=curvature)
+        loss = self._problem.loss
+        if self._extent is not None:
+            return loss.sums(self._blocks, theta, curvature=curvature)
+        fold = partial(loss.fold, theta=theta, curvature=curvature)
+        sums, self._extent = total(self._blocks, partial(_measured, problem=self._problem, fold=fold), _both)
+        return sums
 
     def fine_gradient(self, theta: Array) -> FineArray:
         """The gradient at `theta` in the finest floats."""
@@ -288,26 +295,47 @@ class BlockRecords:
     def extent(self) -> Extent:
         """What the first pass saw."""
         if self._extent is None:
-            for _ in self._measured():
-                pass
-        assert self._extent is not None
+            _, self._extent = total(self._blocks, partial(_measured, problem=self._problem, fold=_nothing), _extents)
         return self._extent
 
-    def _measured(self) -> Iterator[Rows]:
-        problem = self._problem
-        bound = np.zeros(problem.n_features)
-        counts = np.zeros(problem.n_classes, dtype=np.int64)
-        for block in self._blocks():
+
+Measured = tuple[Kind, Extent]
+
+
+def _measured(blocks: Iterable[Rows], *, problem: Problem, fold: Callable[[Iterable[Rows]], Kind]) -> Measured[Kind]:
+    """What `fold` makes of the blocks, which are checked and measured in the same pass."""
+    bound = np.zeros(problem.n_features)
+    counts = np.zeros(problem.n_classes, dtype=np.int64)
+
+    def checked() -> Iterator[Rows]:
+        for block in blocks:
             X, y = block[:2]
             _check_block(X, y, problem)
             if len(X):
                 np.maximum(bound, np.maximum(X.max(axis=0), -X.min(axis=0)), out=bound)
-                counts += np.bincount(y, minlength=problem.n_classes)
+                np.add(counts, np.bincount(y, minlength=problem.n_classes), out=counts)
             if not np.isfinite(bound).all():
                 columns = ", ".join(problem.column_name(int(j)) for j in np.flatnonzero(~np.isfinite(bound)))
                 raise DataError(f"missing or infinite values in column {columns}; drop or impute them first")
             yield block
-        self._extent = Extent(column_bound=bound, class_counts=counts)
+
+    return fold(checked()), Extent(column_bound=bound, class_counts=counts)
+
+
+def _nothing(blocks: Iterable[Rows]) -> None:
+    for _ in blocks:
+        pass
+
+
+def _extents(one: Measured[Kind], other: Measured[Kind]) -> Measured[Kind]:
+    """The extent of both, and what was folded first."""
+    bound = np.maximum(one[1].column_bound, other[1].column_bound)
+    return one[0], Extent(column_bound=bound, class_counts=one[1].class_counts + other[1].class_counts)
+
+
+def _both(one: Measured[Sums], other: Measured[Sums]) -> Measured[Sums]:
+    """The sums and the extent of both."""
+    return one[0] + other[0], _extents(one, other)[1]
 
 
 def _check_block(X: Array, y: Labels, problem: Problem) -> None:

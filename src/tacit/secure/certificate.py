@@ -131,10 +131,13 @@ def make_authority(folder: Path, *, days: int = AUTHORITY_DAYS) -> None:
 
 
 def issue_server(folder: Path, hosts: Sequence[str], *, days: int = SERVER_DAYS) -> None:
-    """A certificate for the message server under each of its host names or addresses; replaces an earlier one."""
+    """A certificate for the message server under each of its host names or addresses; replaces an earlier one.
+
+    Servers of a cluster show it to each other, too.
+    """
     key = _new_key()
     certificate = Authority.load(folder).issue(
-        Holder(name=_name("Tacit message server"), key=key.public_key(), days=days, hosts=hosts, purposes=_SERVER)
+        Holder(name=_name("Tacit message server"), key=key.public_key(), days=days, hosts=hosts, purposes=_NODE)
     )
     write_whole(folder / SERVER_KEY, _private_text(key), mode=OWNER_ONLY)
     write_whole(folder / SERVER_CERTIFICATE, certificate)

@@ -48,6 +48,13 @@ def line_changes(before: Study, after: Study, names: tuple[str, str] = ("before"
     return list(difflib.unified_diff(old, new, *names, lineterm=""))
 
 
+def _value(value: object) -> str:
+    """A value as a study file writes it; goals, which are tables there, in words."""
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "half_width" in one for one in value):
+        return " and ".join(f"{goal['coefficient']} to {goal['half_width']:g}" for goal in value)
+    return toml_value(value)
+
+
 def _flat(study: Study) -> dict[str, str]:
     """Key -> value as a study file writes both; features are known by their names, and stand in their order."""
     form = study.as_dict()
@@ -63,7 +70,7 @@ def _flat(study: Study) -> dict[str, str]:
     flat: dict[str, str] = {}
     for table, values in tables.items():
         if isinstance(values, Mapping):
-            flat |= {f"{table}.{key}": toml_value(value) for key, value in values.items() if value is not None}
+            flat |= {f"{table}.{key}": _value(value) for key, value in values.items() if value is not None}
     for feature in schema["features"]:
         owner = f"feature {feature['name']!r}"
         flat |= {f"{owner}: {key}": toml_value(value) for key, value in feature.items() if key != "name"}

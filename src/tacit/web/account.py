@@ -26,12 +26,14 @@ from tacit.visible import unseen
 Role = Literal["viewer", "researcher", "approver", "administrator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 200
+ONE_TIME_DAYS = 7
+"""So long a password is good that somebody else gave."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 _HASHER = PasswordHasher()
 _NOBODY = _HASHER.hash("nobody has this password")  # checked for unknown names, so that they take as long
-_COLUMNS = "name, role, must_change, disabled, email, subject, created"
+_COLUMNS = "name, role, must_change, disabled, email, subject, created, expires"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ class Account:
         disabled: whether it may not log in.
         email: where single sign-on knows it by its e-mail address; empty if nowhere.
         subject: the sign-on provider's own name for it; empty until it first came that way.
+        expires: when its one-time password is void; 0 where the password is its owner's.
     """
 
     name: str
@@ -54,6 +57,12 @@ class Account:
     email: str = ""
     subject: str = ""
     created: float = 0.0
+    expires: float = 0.0
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether its password was good for one log-in, and is void."""
+        return self.must_change and 0 < self.expires <= time.time()
 
     def may(self, role: Role) -> bool:
         """Whether the account may do what this role may do."""
@@ -72,14 +81,15 @@ class Accounts:
         self._database = database
 
     def add(self, name: str, role: Role, *, email: str = "") -> str:
-        """A new account; returns a password for its first log-in, which must be changed there."""
+        """A new account; returns a password for its first log-in within a week, which must be changed there."""
         password = one_time_password()
         checked_name(name)
-        row = (name, checked_role(role), _HASHER.hash(password), 1, 0, checked_email(email), "", time.time())
+        now = time.time()
+        row = (name, checked_role(role), _HASHER.hash(password), 1, 0, checked_email(email), "", now, _expiry(now))
         try:
             with self._database.transaction() as database:
                 self._check_email_free(email, name)
-                database.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                database.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         except sqlite3.IntegrityError:
             raise SettingError(f"there is an account {name!r} already; choose another name, or reset it") from None
         return password
@@ -107,17 +117,19 @@ class Accounts:
     def set_password(self, name: str, password: str) -> None:
         """Take a new password, chosen by the account's owner."""
         check_password(password, name)
-        self._set(name, "password = ?, must_change = 0", _HASHER.hash(password))
+        self._set(name, "password = ?, must_change = 0, expires = 0", _HASHER.hash(password))
 
     def reset(self, name: str) -> str:
-        """Give a new one-time password; the old one is void."""
+        """Give a new one-time password, good for a week; the old one is void."""
         password = one_time_password()
-        self._set(name, "password = ?, must_change = 1", _HASHER.hash(password))
+        with self._database.transaction():
+            self._set(name, "password = ?, must_change = 1", _HASHER.hash(password))
+            self._set(name, "expires = ?", _expiry(time.time()))
         return password
 
     def drop_password(self, name: str) -> None:
         """No password opens this account any more, until it gets one again; it comes by single sign-on."""
-        self._set(name, "must_change = 0, password = ?", "none")
+        self._set(name, "must_change = 0, expires = 0, password = ?", "none")
 
     def disable(self, name: str, *, disabled: bool = True) -> None:
         """Shut an account out, or let it in again."""
@@ -189,6 +201,10 @@ def one_time_password() -> str:
     return "-".join(letters[i : i + 4] for i in range(0, 16, 4))
 
 
+def _expiry(now: float) -> float:
+    return now + ONE_TIME_DAYS * 86400.0
+
+
 def check_password(password: str, name: str) -> None:
     """Refuse a password that is too short, too long, or the name."""
     if len(password) < SHORTEST_PASSWORD:
@@ -223,8 +239,8 @@ def checked_email(email: str) -> str:
 
 
 def _account(row: tuple[Any, ...]) -> Account:
-    name, role, must_change, disabled, email, subject, created = row
+    name, role, must_change, disabled, email, subject, created, expires = row
     return Account(
         name=str(name), role=role, must_change=bool(must_change), disabled=bool(disabled), email=str(email),
-        subject=str(subject), created=float(created),
+        subject=str(subject), created=float(created), expires=float(expires),
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import ipaddress
 import json
 import time
 from dataclasses import dataclass
@@ -127,10 +128,10 @@ class Attempts:
                 database.execute(f"DELETE FROM attempt WHERE rowid IN ({latest})", (key,))
 
     def _keys(self, name: str, address: str) -> list[tuple[str, int]]:
-        short = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
+        short, place = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16], one_place(address)
         return [
-            (f"pair {short} {address}", self.PER_PAIR),
-            (f"address {address}", self.PER_ADDRESS),
+            (f"pair {short} {place}", self.PER_PAIR),
+            (f"address {place}", self.PER_ADDRESS),
             (f"name {short}", self.PER_NAME),
         ]
 
@@ -140,6 +141,19 @@ class Attempts:
             "SELECT time FROM attempt WHERE key = ? AND time > ? ORDER BY time DESC LIMIT ?", (key, since, most)
         ).fetchall()
         return max(0.0, rows[-1][0] - since) if len(rows) == most else 0.0
+
+
+def one_place(address: str) -> str:
+    """The address as attempts are counted: of IPv6 its first 64 bits. Whoever has one address has all of these."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))
 
 
 class SentForms:

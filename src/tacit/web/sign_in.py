@@ -11,13 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tacit.errors import SettingError
-from tacit.web.account import SHORTEST_PASSWORD, Account, check_password, fits
+from tacit.web.account import ONE_TIME_DAYS, SHORTEST_PASSWORD, Account, check_password, fits
 from tacit.web.form import LOG_IN, LOG_OUT, PASSWORD, go_to, local, needs, read_form, visit_of
 from tacit.web.page import show
 from tacit.web.site import Site, site_of
 
 router = APIRouter()
 _WRONG = "Name and password do not fit together. Look at both, and at the Caps Lock key, and try again."
+_EXPIRED = (
+    f"This one-time password has expired: it was good for {ONE_TIME_DAYS} days. Ask an administrator for a new one. On "
+    f"a party's own machine, `tacit party password` gives it."
+)
 
 
 @router.get(LOG_IN)
@@ -44,6 +48,10 @@ async def log_in(request: Request) -> Response:
         values: dict[str, Any] = {"errors": {"": _WRONG}, "typed": {"name": name[:200]}, "next": place}
         return show(request, "log_in.html.j2", status=401, **values)
     site.attempts.succeeded(name, visit.address)
+    if account.is_expired:
+        site.audit.note(name[:40], "came with a one-time password that has expired", client=visit.address)
+        values = {"errors": {"": _EXPIRED}, "typed": {"name": name[:200]}, "next": place}
+        return show(request, "log_in.html.j2", status=401, **values)
     begin_session(request, account)
     return go_to(request, PASSWORD if account.must_change else place)
 

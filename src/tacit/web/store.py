@@ -9,6 +9,12 @@ from tacit.storage import Database, open_database
 
 FILE = "web.db"
 
+_VERSION = 2  # 2: one-time passwords expire
+_UPGRADES = {
+    1: "ALTER TABLE account ADD COLUMN expires REAL NOT NULL DEFAULT 0; "
+    "UPDATE account SET expires = created + 604800 WHERE must_change = 1;"
+}
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS secret (
     name  TEXT PRIMARY KEY,
@@ -22,7 +28,8 @@ CREATE TABLE IF NOT EXISTS account (
     disabled    INTEGER NOT NULL,
     email       TEXT NOT NULL,
     subject     TEXT NOT NULL,
-    created     REAL NOT NULL
+    created     REAL NOT NULL,
+    expires     REAL NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS session (
     id      BLOB PRIMARY KEY,
@@ -64,7 +71,7 @@ CREATE INDEX IF NOT EXISTS audit_time ON audit (time);
 
 def open_store(path: Path | None) -> Database:
     """Open the site's database, or make it; None lives and dies with the process."""
-    return open_database(path, _TABLES, use="for the web site")
+    return open_database(path, _TABLES, use="for the web site", version=_VERSION, upgrades=_UPGRADES)
 
 
 def site_secret(database: Database) -> bytes:

@@ -136,6 +136,16 @@ def test_doctor_reads_the_table_of_a_study_that_was_opted_into(served: Loopback,
     assert re.search(r"FAIL +data .*'age'", done.out)
 
 
+def test_doctor_misses_a_file_that_is_not_there(served: Loopback, tacit: Call) -> None:
+    north = served.folder("north")
+    (served.root / "north.csv").rename(served.root / "gone.csv")
+    done = tacit("doctor", "--folder", north)
+    assert done.status == 1
+    assert re.search(r"FAIL +data .*north\.csv is not there", done.out.replace("\n", " "))
+    done = tacit("party", "opt-in", served.root / "study.toml", "--digest", DIGEST, "--folder", north)
+    assert (done.status, "north.csv is not there, and party.toml says" in done.err) == (2, True), done.err
+
+
 def test_policy_is_shown_and_checked(served: Loopback, tacit: Call) -> None:
     north = served.folder("north")
     assert "min_records        1\n" in tacit("party", "policy", "--folder", north).out
@@ -158,8 +168,8 @@ def test_policy_is_shown_and_checked(served: Loopback, tacit: Call) -> None:
     [
         (("min_records", "min_record"), "policy.min_record is an unknown key; did you mean policy.min_records"),
         (("min_records = 1 ", "min_records = 0 "), "policy.min_records is 0"),
-        (("epsilon_in_all = 20.0", 'epsilon_in_all = "much"'), "policy.epsilon_in_all must be a number"),
-        (("epsilon_in_all = 20.0", "epsilon_in_all = -1"), "epsilon_in_all = -1"),
+        (("epsilon_in_all = 3.0", 'epsilon_in_all = "much"'), "policy.epsilon_in_all must be a number"),
+        (("epsilon_in_all = 3.0", "epsilon_in_all = -1"), "epsilon_in_all = -1"),
         (("not_private = []", "not_private = [1]"), "policy.not_private must be a list of texts"),
         (("[data]\nfile", "[data]\nfil"), "data.fil is an unknown key"),
         (("[policy]", "[policy"), "is not TOML"),

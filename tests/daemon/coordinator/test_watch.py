@@ -12,8 +12,10 @@ from tacit.errors import WireError
 MAY = Allowance(messages=100.0, bytes=1e6, burst_seconds=5.0, connections=3)
 
 
-def sent(messages: int, n_bytes: int = 0, *, id_: int = 1, nkey: str = "U", is_open: bool = True) -> Sent:
-    return Sent(id=id_, nkey=nkey, messages=messages, bytes=n_bytes, is_open=is_open)
+def sent(
+    messages: int, n_bytes: int = 0, *, id_: int = 1, nkey: str = "U", is_open: bool = True, server: str = "S"
+) -> Sent:
+    return Sent(id=(server, id_), nkey=nkey, messages=messages, bytes=n_bytes, is_open=is_open)
 
 
 def test_who_keeps_to_the_allowance_is_never_named_and_a_burst_is_allowed() -> None:
@@ -33,6 +35,18 @@ def test_who_sends_more_is_named_and_nobody_else() -> None:
             break
     assert named == {"U": "more than 100 messages a second"}
     assert Watch(MAY).over([sent(1, 6 * 10**6)], 0.0) == {"U": "more than 1,000,000 bytes a second"}
+
+
+def test_a_server_of_a_cluster_that_is_silent_for_a_while_makes_nobody_guilty() -> None:
+    watch = Watch(MAY)
+    assert watch.over([sent(400), sent(400, server="T", nkey="H")], 0.0) == {}
+    for second in range(1, 60):
+        assert watch.over([sent(400)], float(second)) == {}  # T says nothing
+    assert watch.over([sent(400), sent(450, server="T", nkey="H")], 60.0) == {}
+    assert watch.over([sent(400), sent(1000, server="T", nkey="H")], 61.0) == {"H": "more than 100 messages a second"}
+    for second in range(62, 500):
+        watch.over([sent(400)], float(second))
+    assert {server for server, _ in watch._sent} == {"S"}  # what is gone is forgotten
 
 
 def test_many_short_connections_count_as_one_long_one() -> None:
@@ -56,7 +70,7 @@ def test_a_sender_is_looked_at_no_faster_than_its_pace() -> None:
 
 def test_the_servers_list_is_read_strictly() -> None:
     one = {"cid": 1, "authorized_user": "U", "in_msgs": 2, "in_bytes": 3}
-    told = {"data": {"connections": [one, {**one, "cid": 2, "stop": "now"}, {"cid": 3}]}}
+    told = {"server": {"id": "S"}, "data": {"connections": [one, {**one, "cid": 2, "stop": "now"}, {"cid": 3}]}}
     assert read_connections(json.dumps(told).encode()) == [sent(2, 3), sent(2, 3, id_=2, is_open=False)]
     assert read_connections(b'{"data": {}}') == []
     for bad in (b"", b"[]", b"{}", b'{"data": {"connections": [{"authorized_user": "U"}]}}'):

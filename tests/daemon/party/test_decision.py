@@ -11,6 +11,8 @@ import pytest
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
 from tacit.daemon.party.decision import ConsentTerms, end_of_day, opt_in, opt_out
+from tacit.daemon.party.owner_text import runs_that_fit
+from tacit.daemon.party.settings import DataSource, PartyFile, write_party_file
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.member.known_members import KnownMembers
 from tacit.methods.averaging.statistic import local_model
@@ -18,7 +20,7 @@ from tacit.storage import open_database
 from tacit.studies.study import Study
 from tests.attacks.office import Office, PartyRefused
 
-from ..conftest import STUDY
+from ..conftest import STUDY, allow
 
 TRIAL = Study.parse(STUDY)
 
@@ -114,3 +116,51 @@ def test_consents_of_an_earlier_release_have_no_last_day(tmp_path: Path) -> None
     found = consents.named("trial")
     assert (found.state, found.runs, found.until, found.has_ended) == ("in", 3, None, False)
     consents.close()
+
+
+def state_of(office: Office, name: str = "north") -> str:
+    consents = Consents(office.folders[name].path / CONSENT_FILE)
+    try:
+        return consents.named("trial").state
+    finally:
+        consents.close()
+
+
+def test_the_policy_that_a_party_begins_with_pays_for_one_run_at_epsilon_1_and_says_what_more_would_need(
+    office: Office,
+) -> None:
+    allow(office.folders["north"].path, 1.0, 3.0)  # as in a new party.toml
+    words = r"2 runs together cost epsilon 1\.4\d+, over the 1 that it allows one study; allow fewer runs, or raise "
+    with pytest.raises(PolicyRefusal, match=words + r"epsilon_per_study to 1\.4\d. Change .*party\.toml first"):
+        decide(office, "north", ConsentTerms(runs=2))
+    assert state_of(office) == ""
+    consents = Consents(office.folders["north"].path / CONSENT_FILE)
+    policy = PartyFile.read(office.folders["north"].path).policy
+    assert runs_that_fit(consents.named("trial"), policy) == 1
+    consents.close()
+    for name in office.sizes:
+        decide(office, name, ConsentTerms(runs=1))
+    group = office.group(TRIAL)
+    office.begin(TRIAL, "first", group)
+    with pytest.raises(PartyRefused, match=r"agreed to 1 runs of study 'trial', and as many have begun; let it opt in"):
+        office.send("north", "begin", TRIAL, "second", group.encode())
+    allow(office.folders["north"].path, 1.5, 3.0)  # as the line said
+    decide(office, "north", ConsentTerms(runs=2))
+    office.send("north", "begin", TRIAL, "second", group.encode())
+
+
+def test_a_new_party_file_allows_epsilon_1_a_study_and_3_in_all(tmp_path: Path) -> None:
+    write_party_file(tmp_path, DataSource(file=tmp_path / "t.csv"))
+    budget = PartyFile.read(tmp_path).policy.budget
+    assert (budget.epsilon_per_study, budget.epsilon_in_all) == (1.0, 3.0)
+
+
+def test_nobody_opts_in_without_records(office: Office) -> None:
+    data = office.root / "north.csv"
+    data.rename(office.root / "elsewhere.csv")
+    with pytest.raises(SettingError, match=r"north\.csv is not there, and party\.toml says that your records are; put"):
+        decide(office, "north", ConsentTerms(runs=1))
+    assert state_of(office) == ""
+    (office.root / "elsewhere.csv").rename(data)
+    decide(office, "north", ConsentTerms(runs=1))
+    assert state_of(office) == "in"

@@ -11,7 +11,13 @@ from sklearn.tree import DecisionTreeClassifier
 from tacit import Federation, Policy, Rng, Schema, Table
 from tacit.errors import SettingError
 from tacit.methods.ensemble import classifier as local_classifier
-from tacit.methods.ensemble.classifier import assign_local_classifier, register_local_classifier, votes_of
+from tacit.methods.ensemble.classifier import (
+    assign_local_classifier,
+    local_models,
+    party_l2,
+    register_local_classifier,
+    votes_of,
+)
 from tacit.methods.ensemble.method import Ensemble
 
 from ..conftest import make_data
@@ -111,3 +117,22 @@ def test_a_broken_classifier_is_found_when_it_is_registered() -> None:
         register_local_classifier("odd", lambda: Constant(3.0))
     with pytest.raises(SettingError, match="local = 'oracle' is no registered classifier"):
         assign_local_classifier(crowd().guard("party1").table, "oracle")
+
+
+def test_a_small_party_is_hardly_penalised_and_a_large_one_as_by_scikit_learn() -> None:
+    assert party_l2(6) == pytest.approx(4e-4)
+    assert party_l2(150) == pytest.approx(0.25)
+    assert party_l2(300) == party_l2(10**6) == 1.0
+    assert party_l2(0) == party_l2(1) > 0
+
+
+def test_each_party_of_a_crowd_has_the_penalty_of_its_own_size() -> None:
+    X, y = make_data(260, 3, seed=8)
+    schema = Schema.of_arrays(3, [0, 1], norm_bound=1.0)
+    sizes = (6, 40, 200)
+    ends = np.cumsum(sizes)
+    tables = [Table.from_arrays(X[end - n : end], y[end - n : end], schema) for n, end in zip(sizes, ends, strict=True)]
+    together = local_models(tables, l2=None, constant=1.0)
+    for table, theta in zip(tables, together, strict=True):
+        alone = local_models([table], l2=party_l2(table.n_records), constant=1.0)[0]
+        np.testing.assert_allclose(theta, alone, atol=1e-6)

@@ -24,6 +24,7 @@ from tacit.federation.channel import Channel
 from tacit.federation.group import SumGroup
 from tacit.federation.step import Step
 from tacit.methods.cohort import Cohort, Promise
+from tacit.methods.ensemble.classifier import party_l2
 from tacit.methods.ensemble.label import LabelDesign, fit_statistic, lengthened, simplex
 from tacit.methods.ensemble.method import Ensemble
 from tacit.methods.ensemble.statistic import (
@@ -159,7 +160,8 @@ def test_without_noise_it_is_the_plain_fit_of_all_votes(classes: int, noise: str
 
 
 def local_scores(table: Table, X: np.ndarray, classes: int) -> np.ndarray:
-    solution = fit(table.blocks, problem=Problem(n_features=3, n_classes=classes, l2=1.0, intercept="feature"))
+    l2 = party_l2(table.n_records)
+    solution = fit(table.blocks, problem=Problem(n_features=3, n_classes=classes, l2=l2, intercept="feature"))
     scores = X @ solution.coef.T + solution.intercept
     return np.column_stack([np.zeros(len(X)), scores]) if classes == 2 else scores
 

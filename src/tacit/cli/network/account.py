@@ -43,7 +43,7 @@ def add(
         audit.note(_WHO, f"made an account with the role {role}", name)
     out.print(f"account   {name} ({role})", markup=False)
     out.print(f"password  {password}", markup=False)
-    err.print("it is shown once and must be changed at the first log-in; hand it over in confidence", markup=False)
+    _say_how_long("first")
 
 
 @app.command("list")
@@ -59,7 +59,8 @@ def list_accounts(folder: Folder = FOLDER, json_output: JsonOutput = False) -> N
     columns, rows = ("name", "role", "e-mail", "state"), []
     with _opened(folder) as (accounts, _, _):
         for each in accounts.all():
-            state = "disabled" if each.disabled else "has not logged in yet" if each.must_change else ""
+            new = "its one-time password has expired" if each.is_expired else "has not logged in yet"
+            state = "disabled" if each.disabled else new if each.must_change else ""
             rows.append((each.name, each.role, each.email, state))
     if json_output:
         print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows]))
@@ -101,7 +102,18 @@ def reset(name: Name, folder: Folder = FOLDER) -> None:
         sessions.end_all(name)
         audit.note(_WHO, "reset a password", name)
     out.print(f"password  {password}", markup=False)
-    err.print("it is shown once and must be changed at the next log-in; hand it over in confidence", markup=False)
+    _say_how_long("next")
+
+
+def _say_how_long(which: str) -> None:
+    from tacit.web.account import ONE_TIME_DAYS
+
+    err.print(
+        f"it is shown once, is good for {ONE_TIME_DAYS} days, and must be changed at the {which} log-in; hand it over "
+        f"in confidence",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 @contextmanager

@@ -11,12 +11,11 @@ import typer
 from tacit.cli.console import JsonOutput, err, out, working
 from tacit.cli.network import account
 from tacit.cli.network.account import FOLDER, Folder
+from tacit.cli.network.serving import WebHost, WebListen, serve_until_stopped
 
 if TYPE_CHECKING:
     from tacit.federation.member.coordinator_folder import CoordinatorFolder
     from tacit.federation.member.identity import Role
-    from tacit.federation.nats.journal import Journal
-    from tacit.web.coordinator.service import CoordinatorSite
 
 app = typer.Typer(help="Run a federation: server, members, studies.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -33,6 +32,15 @@ def init(
     url: Annotated[
         str | None, typer.Option(metavar="tls://HOST:PORT", help="How members reach it, if not where it listens.")
     ] = None,
+    servers: Annotated[
+        str | None, typer.Option(metavar="tls://A:PORT,tls://B:PORT,...", help="Servers of your own NATS cluster.")
+    ] = None,
+    server_name: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Another name by which those servers reach each other.")
+    ] = None,
+    reload: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="What brings a change of members to those servers.")
+    ] = None,
 ) -> None:
     """Make a federation: its certificate authority, the coordinator's keys and the server's configuration.
 
@@ -41,11 +49,20 @@ def init(
       tacit coordinator init
 
       tacit coordinator init --host 0.0.0.0 --url tls://tacit.example.org:4222
+
+      tacit coordinator init --servers tls://a.example.org:4222,tls://b.example.org:4222,tls://c.example.org:4222
     """
+    from tacit.errors import SettingError
     from tacit.federation.member.coordinator_folder import CoordinatorFolder
     from tacit.federation.nats.server import ServerSettings
 
-    made = CoordinatorFolder.make(folder, ServerSettings(host=host, port=port), url)
+    if servers is None and (reload is not None or server_name):
+        raise SettingError("--reload and --server-name are for servers that others run; name them with --servers")
+    if servers is None:
+        made = CoordinatorFolder.make(folder, ServerSettings(host=host, port=port), url)
+    else:
+        made = CoordinatorFolder.make_on_cluster(folder, servers.split(","), reload, server_name or ())
+        out.print(f"what the servers read is in {folder / 'cluster'}; start them with it", markup=False)
     made.close()
     out.print(f"made {folder}; its key is in {folder / 'identity.key'}: keep it, and show it to nobody", markup=False)
     out.print(f"fingerprint  {made.identity.member.fingerprint}", markup=False)
@@ -56,12 +73,8 @@ def init(
 def serve(
     folder: Folder = FOLDER,
     web: Annotated[bool, typer.Option("--web", help="Serve the web site, too.")] = False,
-    web_listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where the site listens; elsewhere than on this machine by TLS.")
-    ] = "127.0.0.1:8020",
-    web_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A host name under which browsers reach the site.")
-    ] = None,
+    web_listen: WebListen = "127.0.0.1:8020",
+    web_host: WebHost = None,
     web_public: Annotated[
         bool, typer.Option("--web-public", help="Show published studies to everybody, not to members alone.")
     ] = False,
@@ -76,46 +89,23 @@ def serve(
 
       tacit coordinator serve --web --web-listen 0.0.0.0:443 --web-host tacit.example.org
     """
-    import asyncio
-
+    from tacit.daemon.coordinator.server import CoordinatorDaemon
     from tacit.federation.member.coordinator_folder import CoordinatorFolder
+    from tacit.federation.nats.journal import Journal
 
-    coordinator = CoordinatorFolder(folder)
+    coordinator, journal = CoordinatorFolder(folder), Journal("coordinator")
     try:
+        daemon, site = CoordinatorDaemon(coordinator, journal), None
         if web:
-            from tacit.federation.nats.journal import Journal
             from tacit.web.coordinator.service import CoordinatorSite, WebWish
 
-            journal = Journal("coordinator")
-            wish = WebWish(listen=web_listen, names=tuple(web_host or ()), is_public=web_public)
-            site = CoordinatorSite(folder, wish, journal)
-            try:
-                asyncio.run(_serve_with_site(coordinator, site, journal))
-            finally:
-                site.close()
-        else:
-            asyncio.run(_serve(coordinator))
+            site = CoordinatorSite(
+                folder, WebWish(listen=web_listen, names=tuple(web_host or ()), is_public=web_public), journal
+            )
+            daemon.on_consent = site.operations.consented
+        serve_until_stopped(daemon.serve, site)
     finally:
         coordinator.close()
-
-
-async def _serve(coordinator: CoordinatorFolder) -> None:
-    from tacit.daemon.coordinator.server import CoordinatorDaemon
-    from tacit.federation.nats.journal import Journal
-    from tacit.federation.nats.service import stop_on_signals
-
-    await CoordinatorDaemon(coordinator, Journal("coordinator")).serve(stop_on_signals())
-
-
-async def _serve_with_site(coordinator: CoordinatorFolder, site: CoordinatorSite, journal: Journal) -> None:
-    from tacit.daemon.coordinator.server import CoordinatorDaemon
-    from tacit.federation.nats.service import stop_on_signals
-    from tacit.web.serving import together
-
-    stop = stop_on_signals()
-    daemon = CoordinatorDaemon(coordinator, journal)
-    daemon.on_consent = site.operations.consented
-    await together(stop, daemon.serve(stop), site.serve(stop))
 
 
 @app.command("invite")

@@ -6,17 +6,16 @@ import json
 import os
 import shlex
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.console import JsonOutput, err, number, out
+from tacit.cli.inspected import show_inspected
 from tacit.cli.network import party_ledger, party_serve
 from tacit.cli.network.acceptance import accept_on_terminal, accept_parties, confirm_study
 from tacit.cli.network.party_folder import FOLDER, Folder, opened
-from tacit.daemon import DEFAULT_RUNS
 from tacit.errors import PolicyRefusal, SettingError
 
 if TYPE_CHECKING:  # whatever knows the methods is imported by the commands that need it: joining does not
@@ -159,9 +158,10 @@ def opt_in(
         list[str], typer.Argument(metavar="STUDY...", help="Names or digests from `tacit party studies`, or files.")
     ],
     folder: Folder = FOLDER,
-    runs: Annotated[int, typer.Option(help="How many runs you allow; one that loses a party starts again.")] = (
-        DEFAULT_RUNS
-    ),
+    runs: Annotated[
+        int | None,
+        typer.Option(help="How many runs you allow; one that loses a party starts again. Without it 2, if these fit."),
+    ] = None,
     until: Annotated[
         str, typer.Option(metavar="YYYY-MM-DD", help="The last day, in universal time; without it there is none.")
     ] = "",
@@ -188,25 +188,29 @@ def opt_in(
       tacit party opt-in study.toml --runs 1 --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
     from tacit.daemon.party import decision
-    from tacit.daemon.party.owner_text import cost_line
+    from tacit.daemon.party.owner_text import cost_line, runs_that_fit, why_not_so_many
     from tacit.daemon.party.settings import LEDGER, PartyFile
     from tacit.privacy.ledger import Ledger
 
     own, consents = opened(folder)
-    extent = decision.ConsentTerms(runs=runs, until=decision.end_of_day(until))
+    policy = PartyFile.read(folder).policy
     wanted = [_found(study, consents).offering(epsilon) for study in studies]
-    for offered in wanted:
-        decision.check_open(offered, folder)
-    budget = PartyFile.read(folder).policy.budget
+    allowed = [runs or runs_that_fit(offered, policy) for offered in wanted]
+    extents = [decision.ConsentTerms(runs=many, until=decision.end_of_day(until)) for many in allowed]
+    for offered, many in zip(wanted, allowed, strict=True):
+        decision.check_open(offered, folder, many)
     book = Ledger(folder / LEDGER)
     account = book.sole_account(own.identity.name)
-    for said, offered in zip(studies, wanted, strict=True):
+    for said, offered, extent in zip(studies, wanted, extents, strict=True):
         candidates = decision.candidates_of(offered, own)
         accept_on_terminal(folder, candidates)
         sum_group = decision.accepted_among(folder, candidates)
         known = [own.identity.name, *candidates]
         out.print("\n".join(decision.sum_group_lines(sum_group, offered.read(), known)), soft_wrap=True)
-        out.print(f"{runs} runs, {cost_line(offered, runs, budget, book, account)}", soft_wrap=True)
+        words = f"{extent.runs} {'run' if extent.runs == 1 else 'runs'}"
+        out.print(f"{words}, {cost_line(offered, extent.runs, policy.budget, book, account)}", soft_wrap=True)
+        if more := why_not_so_many(offered, extent.runs + 1, policy) if runs is None else "":
+            out.print(f"no more runs than that: {more}", soft_wrap=True)
         confirm_study(offered, said, digest or ())
         decision.opt_in(own, consents, offered, extent)
         out.print(f"in: {offered.read().name}, digest {offered.digest}", soft_wrap=True)
@@ -278,13 +282,7 @@ def check_data(study: Named, folder: Folder = FOLDER, json_output: JsonOutput = 
     _, consents = opened(folder)
     asked = _found(study, consents).read()
     found = PartyFile.read(folder).data.inspect(asked.schema, person=asked.person)
-    if json_output:
-        print(json.dumps({**asdict(found), "fits": found.fits}))
-    else:
-        out.print("\n".join(found.lines()), soft_wrap=True)
-        out.print(f"{found.file}: {'fits' if found.fits else 'does not fit'} {asked.name}", soft_wrap=True)
-    if not found.fits:
-        raise typer.Exit(2)
+    show_inspected([found], asked.name, json_output=json_output, as_list=False)
 
 
 @app.command("members")

@@ -15,6 +15,7 @@ from tacit.daemon.coordinator.watch import REQUEST, SHUT_OUT_SECONDS, Pace, Watc
 from tacit.errors import RunError, TacitError, WireError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats import subject
+from tacit.federation.nats.cluster import OwnCluster
 from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.exchange import roster_letter, study_letter
 from tacit.federation.nats.journal import Journal
@@ -36,7 +37,9 @@ class CoordinatorDaemon:
         make_private_folder(coordinator.path)
         self._coordinator = coordinator
         self._journal = journal
-        self._server = MessageServer(coordinator.path, coordinator.settings)
+        self._server: MessageServer | OwnCluster = (
+            OwnCluster() if coordinator.settings is None else MessageServer(coordinator.path, coordinator.settings)
+        )
         self._connection = Connection(coordinator.address, coordinator.credential, journal)
         # What members flood the other one with must not keep the server's word from arriving.
         self._watching = Connection(coordinator.address, coordinator.credential)
@@ -94,6 +97,8 @@ class CoordinatorDaemon:
         await self._connection.subscribe(where, take)
 
     def _start_server(self) -> None:
+        if self._coordinator.settings is None:
+            return  # others keep it up
         started = self._server.start()
         self._journal.note("server-started" if started else "server-taken-over")
 
@@ -120,9 +125,8 @@ class CoordinatorDaemon:
     async def _look_at_connections(self) -> None:
         """Shut out who sends too much; let in again whose time is over."""
         try:
-            listed = read_connections(
-                bytes((await self._watching.request(CONNECTIONS, REQUEST, seconds=_LOOK_SECONDS)).data)
-            )
+            replies = await self._watching.request_each(CONNECTIONS, REQUEST, seconds=_LOOK_SECONDS)
+            listed = [one for reply in replies for one in read_connections(reply)]
         except (RunError, WireError):
             return  # the server is just starting again; the next look sees what was sent
         roster = self._coordinator.roster

@@ -14,6 +14,7 @@ from tacit.errors import WireError
 
 REQUEST = json.dumps({"auth": True, "limit": 20_000, "state": 2}).encode()  # open and lately closed connections
 SHUT_OUT_SECONDS = 600.0
+_FORGET_SECONDS = 120.0  # a server that is silent for so long is gone; it comes back under another name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ class Allowance:
 class Sent:
     """What one connection has sent since it was opened."""
 
-    id: int
+    id: tuple[str, int]  # the server, and the connection's number there
     nkey: str
     messages: int
     bytes: int
@@ -77,9 +78,10 @@ class Watch:
     """
 
     allowance: Allowance = field(default_factory=Allowance)
-    _sent: dict[int, Sent] = field(default_factory=dict)
+    _sent: dict[tuple[str, int], Sent] = field(default_factory=dict)
     _levels: dict[str, _Levels] = field(default_factory=dict)
     _time: float | None = None
+    _heard: dict[str, float] = field(default_factory=dict)  # when each server last told of a connection
 
     def over(self, connections: Iterable[Sent], now: float) -> Mapping[str, str]:
         """The keys that have sent too much, each with what it was; call it again and again with the time."""
@@ -89,7 +91,7 @@ class Watch:
             level.messages = max(0.0, level.messages - passed * self.allowance.messages)
             level.bytes = max(0.0, level.bytes - passed * self.allowance.bytes)
             level.n_open = 0
-        seen: dict[int, Sent] = {}
+        seen: dict[tuple[str, int], Sent] = {}
         for sent in connections:
             seen[sent.id] = sent
             before = self._sent.get(sent.id)
@@ -97,7 +99,7 @@ class Watch:
             level.messages += sent.messages - (before.messages if before else 0)
             level.bytes += sent.bytes - (before.bytes if before else 0)
             level.n_open += sent.is_open
-        self._sent = seen
+        self._sent = self._unheard(seen, now) | seen
         named = {nkey: told for nkey, level in self._levels.items() if (told := self._fault(level))}
         self._levels = {
             nkey: level
@@ -105,6 +107,13 @@ class Watch:
             if nkey not in named and (level.messages or level.bytes or level.n_open)
         }
         return named
+
+    def _unheard(self, seen: Mapping[tuple[str, int], Sent], now: float) -> dict[tuple[str, int], Sent]:
+        """What was known of servers of a cluster that did not answer this time: it must not be counted again."""
+        self._heard |= {server: now for server, _ in seen}
+        self._heard = {server: then for server, then in self._heard.items() if now - then < _FORGET_SECONDS}
+        silent = {server for server, then in self._heard.items() if then != now}
+        return {id_: sent for id_, sent in self._sent.items() if id_[0] in silent}
 
     def _fault(self, level: _Levels) -> str:
         may = self.allowance
@@ -120,10 +129,11 @@ class Watch:
 def read_connections(reply: bytes) -> list[Sent]:
     """The connections in the server's reply to `REQUEST`; a `WireError` for anything else."""
     try:
-        listed = json.loads(reply)["data"].get("connections") or []
+        told = json.loads(reply)
+        listed = told["data"].get("connections") or []
         return [
             Sent(
-                id=int(one["cid"]),
+                id=(str(told["server"]["id"]), int(one["cid"])),
                 nkey=str(one["authorized_user"]),
                 messages=int(one["in_msgs"]),
                 bytes=int(one["in_bytes"]),

@@ -11,10 +11,9 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.daemon import DEFAULT_RUNS
 from tacit.daemon.party.approval_check import approval_lines
 from tacit.daemon.party.consent import OfferedStudy
-from tacit.daemon.party.owner_text import ConsentCost, costs_of, why_not
+from tacit.daemon.party.owner_text import ConsentCost, costs_of, runs_that_fit, why_not
 from tacit.errors import TacitError
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.policy import Policy
@@ -68,7 +67,7 @@ class ConsentForm:
 def consent_form(offered: OfferedStudy, own: MemberFolder, policy: Policy, ledger: Ledger) -> ConsentForm:
     """The form of one study for this party."""
     study, method = offered.read(), offered.method()
-    words, runs = plain_words(method), offered.runs or DEFAULT_RUNS
+    words, runs = plain_words(method), offered.runs or runs_that_fit(offered, policy)
     forbidden = (offered.why_closed() if offered.state != "in" else "") or why_not(offered, policy)
     costs = costs_of(offered, runs, policy.budget, ledger, ledger.sole_account(own.identity.name))
     try:
@@ -130,7 +129,7 @@ def cost_words(costs: ConsentCost, runs: int) -> str:
         told += f" You allow {costs.limit:g} in all studies, of which {left:.3g} is left now"
         told += f" and {costs.limit - costs.after:.3g} would be left then." if costs.fits else "."
     if not costs.fits:
-        told += " So not all of these runs will fit."
+        told += " So not all of these runs will fit: allow fewer, or raise what you allow in all."
     return f"{told} Every answer is paid for before it leaves. Once a run has answered, nothing is paid back."
 
 
@@ -173,7 +172,9 @@ def _warnings(study: Study, promise: Guarantee, counts_on: str) -> list[str]:
     if promise.is_private and promise.epsilon > 10:
         found.append(f"Epsilon {promise.epsilon:g} is a weak promise: 1 is usual, 10 is weak.")
     if counts_on:
-        found.append(_sentence(f"The promise holds only if this does: {counts_on}"))
+        found.append(
+            _sentence(f"The promise holds only if this does not happen. {counts_on[:1].upper()}{counts_on[1:]}")
+        )
     if study.federation.colluders == 0:
         found.append("If one other party tells the coordinator what it added, you have less protection than promised.")
     return found

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tacit.daemon import DEFAULT_RUNS
 from tacit.daemon.party.consent import Consents, OfferedStudy
-from tacit.daemon.party.owner_text import why_not
+from tacit.daemon.party.owner_text import why_not, why_not_so_many
 from tacit.daemon.party.settings import FILE, PartyFile
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.federation.member.folder import MemberFolder, fingerprints
@@ -68,22 +68,27 @@ def accepted_among(folder: Path, candidates: Mapping[str, Member]) -> dict[str, 
     return {name: member for name, member in candidates.items() if accepted.get(name) == member.fingerprint}
 
 
-def check_open(offered: OfferedStudy, folder: Path) -> None:
-    """Refuse a study that nobody joins any more, or that the party's own policy forbids."""
+def check_open(offered: OfferedStudy, folder: Path, runs: int = 1) -> None:
+    """Refuse a study that nobody joins any more or that the party's own policy forbids, and a file that is not there.
+
+    `runs` is how many runs the owner wants to allow: the policy must pay for all of them.
+    """
     if offered.state != "in" and (reason := offered.why_closed()):
         raise PolicyRefusal(f"{reason} Nothing has changed")
-    if reason := why_not(offered, PartyFile.read(folder).policy):
+    file = PartyFile.read(folder)
+    if reason := why_not(offered, file.policy) or why_not_so_many(offered, runs, file.policy):
         raise PolicyRefusal(f"your own policy forbids {offered.read().name!r}: {reason}. Change {folder / FILE} first")
+    file.data.check_there()
 
 
 def opt_in(own: MemberFolder, consents: Consents, offered: OfferedStudy, extent: ConsentTerms) -> dict[str, Member]:
     """Take part in a study that the owner has read and confirmed; returns with whom the party may be added up.
 
     Raises:
-        PolicyRefusal: if nobody joins the study any more, or the party's own policy forbids it; then nothing has
-            changed.
+        PolicyRefusal: if nobody joins the study any more, or the party's own policy forbids it, or so many runs.
+        SettingError: if the file with the records is not there. In all cases nothing has changed.
     """
-    check_open(offered, own.path)
+    check_open(offered, own.path, extent.runs)
     sum_group = accepted_among(own.path, candidates_of(offered, own))
     keys = {name: member.letter_key for name, member in sum_group.items()}
     consents.decide(offered.digest, "in", extent.runs, keys, extent.until, offered.offer)

@@ -30,7 +30,17 @@ from tacit.daemon.party.notice import Notices
 from tacit.daemon.party.question_check import accepted_keys, check_sizes
 from tacit.daemon.party.settings import FILE, SPILL, PartyFile
 from tacit.data.spill import sweep
-from tacit.errors import BudgetExceeded, DataError, NotAgreed, PolicyRefusal, Refused, TacitError, UserError, WireError
+from tacit.errors import (
+    BudgetExceeded,
+    DataError,
+    NotAgreed,
+    OptedOut,
+    PolicyRefusal,
+    Refused,
+    TacitError,
+    UserError,
+    WireError,
+)
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup, size_statement
 from tacit.federation.guard import Guard
@@ -279,9 +289,9 @@ class PartyHandler:
                 f"its owner has not opted into a study with digest {digest[:12]}; a changed study is another study"
             )
         if offered.state != "in":
-            raise PolicyRefusal(f"its owner opted out of study {offered.read().name!r}")
+            raise OptedOut(f"its owner opted out of study {offered.read().name!r}")
         if offered.has_ended:
-            raise PolicyRefusal(f"the time is over for which its owner opted into study {offered.read().name!r}")
+            raise OptedOut(f"the time is over for which its owner opted into study {offered.read().name!r}")
         file = self._party_file()
         check_approved(offered, file.policy, new_run=look_again)
         opened = self._open.get(digest)

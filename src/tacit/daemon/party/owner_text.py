@@ -32,7 +32,7 @@ def study_lines(offered: OfferedStudy, folder: MemberFolder, policy: Policy) -> 
     study, method = offered.read(), offered.method()
     told = method.headings()
     schema = study.schema
-    runs = offered.runs or DEFAULT_RUNS
+    runs = offered.runs or runs_that_fit(offered, policy)
     facts = {
         "Asked by": f"the coordinator, key {folder.pinned.coordinator.fingerprint}",
         "Purpose": study.purpose,
@@ -151,6 +151,27 @@ def why_not(offered: OfferedStudy, policy: Policy) -> str:
     return ""
 
 
+def runs_that_fit(offered: OfferedStudy, policy: Policy) -> int:
+    """How many runs a consent allows where its owner says nothing: the usual number, or fewer that the policy pays."""
+    return next((runs for runs in range(DEFAULT_RUNS, 1, -1) if not why_not_so_many(offered, runs, policy)), 1)
+
+
+def why_not_so_many(offered: OfferedStudy, runs: int, policy: Policy) -> str:
+    """Why the policy does not pay for so many runs of a study, and what to change; empty if it does."""
+    charge, budget = offered.charge(runs), policy.budget
+    if why_not_private(charge.event):
+        return ""
+    cost = least_limit([charge], budget.delta, budget.relation)
+    if cost <= budget.epsilon_per_study * (1 + 1e-9):  # as the ledger rounds
+        return ""
+    many = "one run costs" if runs == 1 else f"{runs} runs together cost"
+    fewer = "" if runs == 1 else "allow fewer runs, or "
+    return (
+        f"{many} epsilon {cost:.4g}, over the {budget.epsilon_per_study:g} that it allows one study; {fewer}raise "
+        f"epsilon_per_study to {math.ceil(cost * 100) / 100:g}"
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ConsentCost:
     """What so many runs of a study cost, and what of the budget is spent before and after them."""
@@ -189,7 +210,10 @@ def cost_line(offered: OfferedStudy, runs: int, budget: Budget, ledger: Ledger, 
     if math.isinf(costs.limit):
         return line
     if not costs.fits:
-        return f"{line}; {_number(costs.before)} of {costs.limit:g} is spent, so not all of these runs will fit"
+        return (
+            f"{line}; {_number(costs.before)} of {costs.limit:g} is spent, so not all of these runs will fit; allow "
+            f"fewer, or raise epsilon_in_all"
+        )
     return f"{line}; of {costs.limit:g} in all, {costs.limit - costs.after:.4g} would be left"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tacit.data.feature import Unfit
+from tacit.data.scheduler import Scheduler
 from tacit.data.schema import Schema
 from tacit.data.source import POSTGRES, holds_password
 from tacit.data.table import Table
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 FILE = "party.toml"
 LEDGER = "ledger.db"
+CLUSTER_FILES = ("cluster_ca", "cluster_cert", "cluster_key")
 SPILL = "spill"  # what of the records does not fit into memory, while the daemon runs
 
 _TEMPLATE = """# What this party gives and allows. The daemon reads it again whenever it changes.
@@ -38,8 +40,8 @@ _TEMPLATE = """# What this party gives and allows. The daemon reads it again whe
 # columns = ["age", "sex"]    # the columns it lets a study use; absent: every one
 min_records = 1               # the fewest records with which it answers at all
 min_records_exact = 20        # the fewest with which it lets a sum without noise be opened
-epsilon_per_study = 10.0      # the most that one study may cost a record, runs and all
-epsilon_in_all = 20.0         # the most that all studies together may cost a record
+epsilon_per_study = 1.0       # the most that one study may cost a record, runs and all
+epsilon_in_all = 3.0          # the most that all studies together may cost a record
 delta = 1e-6                  # at which costs are counted; a limit is kept, with all runs together, at 4 times this
 relation = "replace-one"      # under which costs are counted: replace-one, the stricter, or add-remove
 not_private = []              # methods whose releases no epsilon bounds, and which it accepts nevertheless
@@ -57,6 +59,8 @@ class DataSource:
         password_file, password_env: where the database's password is: in a file that its owner alone may read, or in an
             environment variable. It is nowhere else: not in `database`, not in party.toml, not on a command line.
         spill: the folder for what does not fit into memory; None: a temporary one.
+        cluster: the scheduler of the party's own Dask cluster; `file` is then a path, or a pattern such as
+            "/records/*.parquet", as its workers see it.
     """
 
     file: Path | None = None
@@ -65,10 +69,13 @@ class DataSource:
     password_file: Path | None = None
     password_env: str | None = None
     spill: Path | None = None
+    cluster: Scheduler | None = None
 
     def __post_init__(self) -> None:
         if (self.file is None) == (self.query is None):
             raise SettingError("[data] needs either file, or query with an optional database")
+        if self.cluster is not None and (self.file is None or not self.file.is_absolute()):
+            raise SettingError("with cluster, file must be there: a path from the root on, as the workers see it")
         if self.database is not None and holds_password(self.database):
             raise SettingError(
                 "the database's address has a password in it, where others can read it; change the password, leave it "
@@ -83,6 +90,10 @@ class DataSource:
 
         `person` is the column that says whose a record is, where the study's promise is for persons.
         """
+        if self.cluster is not None and person is not None:
+            raise SettingError(f"a cluster cannot weigh persons (column {person!r}); use one file, or a query")
+        if self.cluster is not None:
+            return Table.from_dask(str(self.file), schema, self.cluster, unfit=unfit)
         if self.file is not None:
             return Table.from_file(self.file, schema, unfit=unfit, spill=self.spill, person=person)
         assert self.query is not None
@@ -90,10 +101,24 @@ class DataSource:
             self.query, schema, self.database, password=self._password(), unfit=unfit, spill=self.spill, person=person
         )
 
+    def check_there(self) -> None:
+        """Refuse a file that is not there, or that this account may not read; databases and clusters are not asked."""
+        if self.file is None or self.cluster is not None:
+            return
+        if not self.file.is_file():
+            raise SettingError(
+                f"{self.file} is not there, and party.toml says that your records are; put them there, or name "
+                f"another file in its [data] table"
+            )
+        if not os.access(self.file, os.R_OK):
+            raise SettingError(f"{self.file}, which holds your records, cannot be read; check who may read it")
+
     def inspect(self, schema: Schema, *, person: str | None = None) -> Inspection:
         """Which records do not fit a study's schema, and where; for the owner's eyes alone."""
         from tacit.data.inspection import inspect_file, inspect_query  # with pandas, which joining does without
 
+        if self.cluster is not None:
+            raise SettingError("records on a cluster are looked at where they lie: `tacit check STUDY --data FILE`")
         if self.file is not None:
             return inspect_file(self.file, schema, person=person, spill=self.spill)
         assert self.query is not None
@@ -120,7 +145,14 @@ class DataSource:
             ) from None
 
     def stamp(self) -> object:
-        """Something that changes when the file does, as far as its size and time tell."""
+        """Something that changes when the file does, as far as its size and time tell.
+
+        Of a cluster, it is what the workers see now: a `DataError` if it is not there, or cannot read the files.
+        """
+        if self.cluster is not None:
+            from tacit.data.cluster import reach
+
+            return tuple(reach(self.cluster).find([str(self.file)]))
         if self.file is None or not self.file.exists():
             return None
         status = self.file.stat()
@@ -168,7 +200,11 @@ def write_party_file(folder: Path, data: DataSource) -> None:
     if path.exists():
         return
     if data.file is not None:
-        lines = [f"file = {toml_text(str(data.file.resolve()))}"]
+        lines = [f"file = {toml_text(str(data.file.resolve() if data.cluster is None else data.file))}"]
+        if data.cluster is not None:
+            lines.append(f"cluster = {toml_text(data.cluster.address)}  # of Dask's scheduler")
+            given = {key: getattr(data.cluster, key.removeprefix("cluster_")) for key in CLUSTER_FILES}
+            lines += [f"{key} = {toml_text(str(Path(path).resolve()))}" for key, path in given.items() if path]
     else:
         lines = [f"query = {toml_text(data.query or '')}"]
         lines += [] if data.database is None else [f"database = {toml_text(data.database)}"]
@@ -187,9 +223,11 @@ def _table(form: Mapping[str, object], name: str) -> dict[str, object]:
 
 def _data(table: dict[str, object], path: Path) -> DataSource:
     section = Section(table, source=str(path), path="data")
-    section.check_keys(("file", "query", "database", "password_file", "password_env"))
+    section.check_keys(("file", "query", "database", "password_file", "password_env", "cluster", *CLUSTER_FILES))
     texts = {key: section.text(key, "leave the key out if there is none") for key in table}
     files = {key: path.parent / texts[key] for key in ("file", "password_file") if key in texts}
+    if "file" in texts and "cluster" in texts:
+        files["file"] = Path(texts["file"])  # as the workers see it
     try:
         return DataSource(
             file=files.get("file"),
@@ -198,9 +236,19 @@ def _data(table: dict[str, object], path: Path) -> DataSource:
             password_file=files.get("password_file"),
             password_env=texts.get("password_env"),
             spill=path.parent / SPILL,
+            cluster=_cluster(texts, path),
         )
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from None
+
+
+def _cluster(texts: Mapping[str, str], path: Path) -> Scheduler | None:
+    if "cluster" not in texts:
+        if given := [key for key in CLUSTER_FILES if key in texts]:
+            raise SettingError(f"{given[0]} is for a cluster; add cluster = 'tls://host:8786', or leave it out")
+        return None
+    files = {key.removeprefix("cluster_"): str(path.parent / texts[key]) for key in CLUSTER_FILES if key in texts}
+    return Scheduler(address=texts["cluster"], **files)
 
 
 def _policy(table: dict[str, object], source: str) -> Policy:

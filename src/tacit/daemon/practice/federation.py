@@ -18,7 +18,8 @@ from tacit.daemon.coordinator.study_run import offer_of
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents
 from tacit.daemon.party.decision import ConsentTerms, opt_in
-from tacit.daemon.party.settings import DataSource, write_party_file
+from tacit.daemon.party.owner_text import runs_that_fit
+from tacit.daemon.party.settings import DataSource, PartyFile, write_party_file
 from tacit.daemon.practice.material import LATER, NODES, PARTIES, ready_approval, ready_study, write_material
 from tacit.errors import RunError, SettingError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
@@ -103,7 +104,8 @@ class PracticeFederation:
             consents.keep(study)
             offered = consents.named(study.digest())
             if not offered.state:
-                opt_in(MemberFolder.load(folder, "party"), consents, offered, ConsentTerms())
+                terms = ConsentTerms(runs=runs_that_fit(offered, PartyFile.read(folder).policy))
+                opt_in(MemberFolder.load(folder, "party"), consents, offered, terms)
             consents.close()
         self._tell("all have accepted each other and opted in")
 
@@ -126,7 +128,8 @@ class PracticeFederation:
         self._children.clear()
         if (self.folder / COORDINATOR).exists():  # whoever was killed has not stopped its server
             coordinator = CoordinatorFolder(self.folder / COORDINATOR)
-            MessageServer(coordinator.path, coordinator.settings).stop()
+            if coordinator.settings is not None:
+                MessageServer(coordinator.path, coordinator.settings).stop()
             coordinator.close()
 
     # --- making it ---------------------------------------------------------------------------------------------------

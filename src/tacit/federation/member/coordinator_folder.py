@@ -20,7 +20,7 @@ from tacit.federation.member.identity import Identity, Member, Role
 from tacit.federation.member.invitation import Invitation
 from tacit.federation.member.roster import Roster, Ticket
 from tacit.federation.member.rotation import Rotation
-from tacit.federation.nats import server
+from tacit.federation.nats import cluster, server
 from tacit.federation.nats.server import ServerSettings
 from tacit.federation.nats.subject import COORDINATOR, check_name
 from tacit.rand import Rng
@@ -54,7 +54,11 @@ class CoordinatorFolder:
             )
         match read_json(path / FACTS):
             case {"url": str(url), "server": {"host": str(host), "port": int(port)}}:
-                self.settings = ServerSettings(host=host, port=port)
+                self.settings: ServerSettings | None = ServerSettings(host=host, port=port)
+                self.reload: str | None = None
+                self._names: list[str] = []
+            case {"url": str(url), "server": None, "reload": str() | None as reload, "names": list(names)}:
+                self.settings, self.reload, self._names = None, reload, names  # servers that others run
             case _:
                 raise SettingError(f"{path / FACTS} is damaged; restore it from your backup")
         self.path = path
@@ -76,8 +80,7 @@ class CoordinatorFolder:
         host = "127.0.0.1" if settings.host == "0.0.0.0" else settings.host
         url = f"tls://{host}:{settings.port}" if url is None else url
         Address(url=url, authority="")  # refuses an address in the open
-        if (folder / FACTS).exists():
-            raise SettingError(f"{folder} holds a coordinator already; name another --folder")
+        _check_new(folder)
         make_private_folder(folder)
         Identity.make(COORDINATOR, "coordinator", folder)
         make_authority(folder)
@@ -87,6 +90,32 @@ class CoordinatorFolder:
         write_json(folder / FACTS, facts, mode=OWNER_ONLY)
         made = CoordinatorFolder(folder)
         made.apply()
+        return made
+
+    @staticmethod
+    def make_on_cluster(
+        folder: Path, urls: Sequence[str], reload: str | None, names: Sequence[str] = ()
+    ) -> CoordinatorFolder:
+        """A new coordinator on message servers that others run; `nats.cluster` says what it writes for them.
+
+        Args:
+            folder: where all of it goes; it must not hold a coordinator yet.
+            urls: the servers' addresses, any of which will do.
+            reload: the command that brings a change of members to the servers; None: somebody does that by hand.
+            names: further names for the servers' certificate, by which they reach each other.
+        """
+        address = Address(url=",".join(urls), authority="")
+        _check_new(folder)
+        hosts = cluster.hosts_of(address.urls)
+        make_private_folder(folder)
+        Identity.make(COORDINATOR, "coordinator", folder)
+        make_authority(folder)
+        issue_server(folder, [*hosts, *names])
+        cluster.write_cluster(folder, address.urls)
+        facts = {"url": address.url, "server": None, "reload": reload, "names": list(names)}
+        write_json(folder / FACTS, facts, mode=OWNER_ONLY)
+        made = CoordinatorFolder(folder)
+        cluster.tell_cluster(folder, made.roster.users(made.identity.member), None)  # no server runs yet
         return made
 
     @property
@@ -144,12 +173,20 @@ class CoordinatorFolder:
 
     def renew(self) -> None:
         """A new certificate for the server, of the same authority."""
+        if self.settings is None:
+            issue_server(self.path, [*cluster.hosts_of(self.address.urls), *self._names])
+            cluster.write_cluster(self.path, self.address.urls)
+            self.apply()
+            return
         issue_server(self.path, _hosts(self.settings, self.address.url))
         server.reload(self.path)
 
     def apply(self) -> None:
         """Write the members' keys where the server reads them, and tell it."""
         with self._locked(_LOCK):
+            if self.settings is None:
+                cluster.tell_cluster(self.path, self.roster.users(self.identity.member), self.reload)
+                return
             server.write_members(self.path, self.roster.users(self.identity.member))
             server.reload(self.path)
 
@@ -168,6 +205,11 @@ class CoordinatorFolder:
         with (self.path / name).open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _check_new(folder: Path) -> None:
+    if (folder / FACTS).exists():
+        raise SettingError(f"{folder} holds a coordinator already; name another --folder")
 
 
 def _hosts(settings: ServerSettings, url: str) -> Sequence[str]:

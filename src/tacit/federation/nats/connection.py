@@ -1,7 +1,8 @@
 """A connection to the message server that is kept up.
 
-It is made again whenever it is lost, from the start, and every subscription with it. Nothing that is published while it
-is down is kept here: whoever asked asks again, and the answers are stored where they were made.
+It is made again whenever it is lost, from the start, and every subscription with it. Of several servers of a cluster it
+takes the next. Nothing that is published while it is down is kept here: whoever asked asks again, and the answers are
+stored where they were made.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -49,6 +51,8 @@ class Connection:
         self._credential = credential
         self._journal = journal
         self._tls = tls_context(address.authority)
+        # Members begin at different servers; the first byte of a digest spreads them evenly enough.
+        self._turn = sha256(credential.name.encode()).digest()[0]
         self._client: Client | None = None
         self._subscribed: dict[str, OnMessage] = {}
         self._refused: deque[str] = deque(maxlen=16)  # what the server said this key may not do
@@ -61,13 +65,15 @@ class Connection:
     async def open(self, *, seconds: float = 10.0) -> None:
         """Connect; raise if that fails for so long."""
         deadline = asyncio.get_running_loop().time() + seconds
-        pause = _FIRST_PAUSE
+        pause, tried = _FIRST_PAUSE, 0
         while True:
             try:
                 await self._connect()
                 break
             except Exception as error:  # the client has more kinds of failure than it names
-                if isinstance(error, ssl.SSLError) or asyncio.get_running_loop().time() + pause > deadline:
+                tried += 1
+                hopeless = isinstance(error, ssl.SSLError) and tried >= len(self._address.urls)
+                if hopeless or asyncio.get_running_loop().time() + pause > deadline:
                     raise unreachable(self._address.url, error) from error
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -161,6 +167,33 @@ class Connection:
             return None
         return (ssl.cert_time_to_seconds(str(shown["notAfter"])) - time.time()) / 86400
 
+    async def request_each(self, subject: str, message: bytes, *, seconds: float = 5.0) -> list[bytes]:
+        """The replies of all servers to one message of the coordinator's; those that come in time."""
+        replies: asyncio.Queue[bytes] = asyncio.Queue()
+
+        async def take(found: Msg) -> None:
+            replies.put_nowait(bytes(found.data))
+
+        client = self.client
+        heard: list[bytes] = []
+        try:
+            where = client.new_inbox()
+            subscription = await client.subscribe(where, cb=take)
+            await client.publish(subject, message, reply=where)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while len(heard) < len(self._address.urls):
+                        heard.append(await replies.get())
+            await subscription.unsubscribe()
+        except (OSError, Error) as error:
+            raise RunError(f"no reply on {subject} ({type(error).__name__}); try again") from error
+        return heard
+
+    @property
+    def _server(self) -> str:
+        """The server of this turn."""
+        return self._address.urls[self._turn % len(self._address.urls)]
+
     @property
     def client(self) -> Client:
         """The client of the present connection."""
@@ -202,7 +235,7 @@ class Connection:
         client = Client()
         try:
             await client.connect(
-                self._address.url,
+                self._server,
                 name=self._credential.name,
                 tls=self._tls,
                 nkeys_seed_str=self._credential.nkey_seed,
@@ -222,6 +255,7 @@ class Connection:
             await client.flush(timeout=_CONNECT_SECONDS)
         except BaseException as error:
             _let_go(client)
+            self._turn += 1
             if isinstance(error, NoServersError) and causes:  # it says nothing; the cause came before
                 raise causes[-1] from error
             raise
@@ -241,7 +275,8 @@ class Connection:
             self._up.clear()
             if self._client is not None:
                 _let_go(self._client)
-            self._note("connection-lost")
+            self._note("connection-lost", server=self._server)
+            self._turn += 1
             pause = _FIRST_PAUSE
             while not self._up.is_set():
                 if self._closing:
@@ -252,7 +287,7 @@ class Connection:
                     await self._connect()
                 except Exception as error:  # whatever it is, this task is the member's only way back
                     self._note("no-connection", why=str(unreachable(self._address.url, error)))
-            self._note("connected-again")
+            self._note("connected-again", server=self._server)
             if self.on_up is not None:
                 try:
                     await self.on_up()

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from tacit import wire
 from tacit.data.schema import Schema
-from tacit.errors import NotAgreed, PolicyRefusal, QuorumLost, Refused, SettingError, WireError
+from tacit.errors import NotAgreed, OptedOut, PolicyRefusal, QuorumLost, Refused, SettingError, WireError
 from tacit.federation.engine import Card, RunStart
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.message import Answer, question_digest
@@ -28,7 +28,7 @@ from tacit.federation.nats.letter import Letter
 from tacit.federation.nats.offer import Offer
 from tacit.wire import Value
 
-_REFUSALS: dict[str, type[Refused]] = {kind.__name__: kind for kind in (PolicyRefusal, NotAgreed)}
+_REFUSALS: dict[str, type[Refused]] = {kind.__name__: kind for kind in (PolicyRefusal, NotAgreed, OptedOut)}
 _GREETING_SECONDS = 2.0  # between two calls to parties that have not opted in yet
 _REPLY_SECONDS = 5.0  # a party that is there says yes or no within this, however short the wait for its opting in is
 _MOST_RECORDS = 1 << 40  # more than any table has; what follows from more fits no message
@@ -39,8 +39,9 @@ _NO_REPLY = "no reply"
 class Wanted:
     """Which parties a run waits for: the `asked` ones, and no fewer than `quorum` of them.
 
-    With `everybody` those who take part must be all whom they accepted: the study names no quorum. A party that refused
-    has `seconds` to opt in. A silent one gets at least 5 s. Once `records` are enrolled, who refused is not waited for.
+    With `everybody` those who take part must be all whom they accepted: the study names no quorum. A party that has not
+    decided has `seconds` to opt in. A silent one gets at least 5 s. One that opted out is not waited for, nor are the
+    others if too few are left without it. Once `records` are enrolled, who refused is not waited for.
     """
 
     asked: tuple[str, ...]
@@ -118,10 +119,13 @@ class NatsEngine:
         states = dict.fromkeys(wanted.asked, _NO_REPLY)
         cards: dict[str, Card] = {}
         accepted: dict[str, frozenset[str]] = {}
+        gone: frozenset[str] = frozenset()  # who opted out
         while open_ := [name for name in wanted.asked if name not in cards]:
             is_silent = any(states[name] == _NO_REPLY for name in open_)
             left = (silence if is_silent else deadline) - time.monotonic()
-            if left <= 0 or (wanted.is_met(cards) and not is_silent):
+            if left <= 0 or (wanted.is_met(cards) and not is_silent) or gone.issuperset(open_):
+                break
+            if len(wanted.asked) - len(gone) < wanted.quorum:
                 break
             called = time.monotonic()
             for name, letter in self._call(HELLO, open_, min(left, _GREETING_SECONDS)).items():
@@ -129,6 +133,7 @@ class NatsEngine:
                 if told != states[name] and on_state is not None:
                     on_state(name, told)
                 states[name] = told
+                gone = gone | {name} if is_out(letter) else gone - {name}
             if len(cards) < len(wanted.asked):
                 pause = min(0.5, deadline - time.monotonic()) - (time.monotonic() - called)
                 time.sleep(max(0.0, pause))
@@ -366,6 +371,14 @@ def _refusal(name: str, letter: Letter) -> Refused:
             shown = why if repr(name) in why else f"party {name!r}: {why}"
             return _REFUSALS.get(error, Refused)(shown)
     return Refused(f"party {name!r} refused, and not in words that can be read")
+
+
+def is_out(letter: Letter) -> bool:
+    """Whether a party says that its owner left the study."""
+    match _decoded(letter.body) if letter.kind == REFUSAL else None:
+        case {"error": OptedOut.__name__}:
+            return True
+    return False
 
 
 def _decoded(body: bytes) -> Value:

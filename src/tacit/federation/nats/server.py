@@ -31,6 +31,16 @@ CONFIGURATION = "nats.conf"
 MEMBERS = "members.conf"
 LOG = "nats.log"
 MAX_SUBSCRIPTIONS = 32  # of one connection; a daemon has fewer than ten
+LIMITS = (
+    "max_payload: 64MB",
+    "max_pending: 256MB",
+    f"max_subscriptions: {MAX_SUBSCRIPTIONS}",
+    'ping_interval: "10s"',
+    "max_connections: 20000",
+    "max_closed_clients: 256",
+)
+quoted = json.dumps  # the server's strings are JSON strings
+_WRITTEN = "# Written by Tacit whenever somebody joins or is revoked. Do not edit."
 _PID = "nats.pid"
 _LOCK = ".server.lock"
 _START_SECONDS = 30.0
@@ -50,7 +60,6 @@ class ServerSettings:
 
 def write_configuration(folder: Path, settings: ServerSettings) -> None:
     """Write `nats.conf`."""
-    quoted = json.dumps  # the server's strings are JSON strings
     lines = [
         "# Written by `tacit coordinator init`. The members are in members.conf.",
         f"listen: {quoted(f'{settings.host}:{settings.port}')}",
@@ -58,12 +67,7 @@ def write_configuration(folder: Path, settings: ServerSettings) -> None:
         f"pid_file: {quoted(str(folder.resolve() / _PID))}",
         f"log_file: {quoted(str(folder.resolve() / LOG))}",
         "logfile_size_limit: 10MB",
-        "max_payload: 64MB",
-        "max_pending: 256MB",
-        f"max_subscriptions: {MAX_SUBSCRIPTIONS}",
-        'ping_interval: "10s"',
-        "max_connections: 20000",
-        "max_closed_clients: 256",
+        *LIMITS,
         "tls {",
         f"  cert_file: {quoted(str(folder.resolve() / SERVER_CERTIFICATE))}",
         f"  key_file: {quoted(str(folder.resolve() / SERVER_KEY))}",
@@ -76,15 +80,19 @@ def write_configuration(folder: Path, settings: ServerSettings) -> None:
 
 def write_members(folder: Path, users: Mapping[str, Permissions]) -> None:
     """Write `members.conf`, whole or not at all: each key and what it may do."""
-    lines = ["# Written by Tacit whenever somebody joins or is revoked. Do not edit.", "authorization {", "  users = ["]
+    write_whole(folder / MEMBERS, f"{_WRITTEN}\nauthorization {{\n{users_text(users)}}}\n")
+
+
+def users_text(users: Mapping[str, Permissions]) -> str:
+    """The list of users in the server's language."""
+    lines = ["  users = ["]
     for nkey, may in users.items():
         publish, subscribe = json.dumps(list(may.publish)), json.dumps(list(may.subscribe))
         lines.append(
             f"    {{ nkey: {nkey}, permissions: {{ publish: {{ allow: {publish} }}, "
             f"subscribe: {{ allow: {subscribe} }} }} }}"
         )
-    lines += ["  ]", "}"]
-    write_whole(folder / MEMBERS, "\n".join(lines) + "\n")
+    return "\n".join([*lines, "  ]"]) + "\n"
 
 
 def find_server() -> str:

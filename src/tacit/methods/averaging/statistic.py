@@ -7,7 +7,7 @@ and the mean is that over units of the mean over a unit's records. The proof tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,6 @@ from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, Promise, bound_of
 from tacit.models.assured import FitBounds, assured_fit
 from tacit.models.batch import fit_many
-from tacit.models.loss import Rows
 from tacit.models.problem import Problem
 from tacit.models.sensitivity import minimiser_norm_bound, minimiser_sensitivity
 from tacit.models.solver import fit
@@ -86,10 +85,7 @@ class Plan:
     def local_fit(self, table: Table) -> Floats:
         """A party's model, within the slack of its minimiser whatever its records are."""
         n = table.n_units(self.cohort.unit)
-
-        def blocks() -> Iterator[Rows]:
-            return table.blocks() if self.cohort.unit == "record" else self.cohort.blocks(table)
-
+        blocks = table.stream() if self.cohort.unit == "record" else self.cohort.stream(table)
         if self.promise.not_private is not None:
             return fit(blocks, problem=self.problem(n)).theta
         return assured_fit(blocks, problem=self.problem(n), bounds=self.bounds(n), distance=self.slack(n))

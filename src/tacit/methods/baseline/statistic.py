@@ -57,7 +57,7 @@ class PooledIterate:
 @step("local/model", version=2, plan=Plan)
 def own_model(table: Table, plan: Plan, *, rng: Rng) -> Disclosed:
     """Fit this party's records exactly."""
-    solution = fit(table.blocks, problem=plan.problem)
+    solution = fit(table.stream(), problem=plan.problem)
     value: dict[str, Value] = {
         "theta": solution.theta,
         "gradient_norm": solution.gradient_norm,
@@ -74,7 +74,7 @@ def own_model(table: Table, plan: Plan, *, rng: Rng) -> Disclosed:
 @step("pooled/extent", version=2, plan=Plan)
 def party_extent(table: Table, plan: Plan, *, rng: Rng) -> Disclosed:
     """The largest value of each column, in size, and the number of records of each class."""
-    extent = BlockRecords(table.blocks, plan.problem).extent()
+    extent = BlockRecords(table.stream(), plan.problem).extent()
     return Disclosed({"column_bound": extent.column_bound, "class_counts": extent.class_counts}, SUMS_DISCLOSED)
 
 
@@ -82,4 +82,4 @@ def party_extent(table: Table, plan: Plan, *, rng: Rng) -> Disclosed:
 def party_sums(table: Table, plan: Plan, iterate: PooledIterate, *, rng: Rng) -> Disclosed:
     """Loss, gradient and curvature of this party's records at one iterate."""
     iterate.check(plan)
-    return Disclosed(dict(vars(plan.problem.loss.sums(table.blocks, iterate.theta))), SUMS_DISCLOSED)
+    return Disclosed(dict(vars(plan.problem.loss.sums(table.stream(), iterate.theta))), SUMS_DISCLOSED)

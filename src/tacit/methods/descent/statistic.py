@@ -28,6 +28,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -148,10 +149,11 @@ def party_gradient(table: Table, plan: Plan, iterate: Iterate, *, rng: Rng, seat
     """Seal the sum of this party's gradients, with its share of the noise."""
     iterate.check(plan)
     party = seat.party if seat is not None else None
-    blocks: Iterator[Rows] = plan.cohort.blocks(table, plan.cohort.share(party))
+    part_sum = partial(gradient_sum, plan.loss, theta=iterate.theta, clip=plan.clip)
     if plan.probability < 1:  # of records: nothing else is sampled
-        blocks = _sampled(table, plan.probability, rng)
-    gradient = gradient_sum(plan.loss, blocks, iterate.theta, clip=plan.clip)
+        gradient = part_sum(_sampled(table, plan.probability, rng))
+    else:
+        gradient = plan.cohort.stream(table, plan.cohort.share(party)).total(part_sum)
     grid = plan.grid(iterate.theta)
     addend = grid.to_grid(gradient.ravel(), rng=rng)
     event = plan.cohort.cost(plan.event(), party)
@@ -163,7 +165,7 @@ def party_gradient_and_noise(table: Table, plan: Plan, iterate: Iterate, *, rng:
     """As the document prints it, NOT PRIVATE: the exact sum, and beside it this party's share of the noise."""
     iterate.check(plan)
     grid = plan.grid(iterate.theta)
-    gradient = gradient_sum(plan.loss, table.blocks(), iterate.theta, clip=plan.clip)
+    gradient = table.stream().total(partial(gradient_sum, plan.loss, theta=iterate.theta, clip=plan.clip))
     noise, share_std = np.zeros(plan.dimension, dtype=np.int64), 0.0
     if plan.paper_std:
         share_std = plan.paper_std / math.sqrt(plan.cohort.n_parties) / grid.step

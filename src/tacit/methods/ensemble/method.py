@@ -92,7 +92,8 @@ class Ensemble(Method):
         local: what the parties train: "logistic", "tree", "forest", "naive-bayes" or a name that every party has
             registered (`register_local_classifier`), or several of them, of which each party draws one. None is
             logistic. A party may choose for itself (`assign_local_classifier`).
-        l2: regularisation of logistic local classifiers, 1/C of scikit-learn; None is 1.
+        l2: regularisation of logistic local classifiers, 1/C of scikit-learn. None takes each party's own rule,
+            (n / 300)^2 for n records and 1 at most (`party_l2`). With labels="avg" it is 1.
         global_l2: that of the global classifier, with the public rows as records; None takes a public rule
             (`fit_statistic`, `default_l2_mean`).
         colluders: how many parties may pool what they know; None means 1, or 0 if there is one party.
@@ -233,10 +234,12 @@ class Ensemble(Method):
             return (LOGISTIC,)
         return (self.local,) if isinstance(self.local, str) else tuple(self.local)
 
-    def _local_l2(self, cohort: Cohort) -> float:
-        if self.l2 is None and self.calibration == "paper":
+    def _local_l2(self, cohort: Cohort) -> float | None:
+        if self.l2 is not None:
+            return float(self.l2)
+        if self.calibration == "paper":
             return _PAPER_L2_MEAN * cohort.n_records / cohort.n_parties
-        return 1.0 if self.l2 is None else float(self.l2)
+        return 1.0 if self.labels == "avg" else None
 
     def _check_settings(self) -> None:
         self.promise.check()
@@ -287,6 +290,7 @@ class Ensemble(Method):
         cohort = plan.cohort
         if self.labels == "avg":
             replies: Any = channel.ask(party_model)
+            assert plan.l2 is not None  # of `avg`
             entity = self._entity(plan, None, plan.l2 / (self.party_records or cohort.n_largest))
             theta = entity.average([np.asarray(reply["theta"]) for reply in replies.values()])
         else:

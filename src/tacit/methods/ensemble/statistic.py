@@ -55,14 +55,14 @@ class Plan:
     """The public facts of one run, as every party derives them.
 
     `shaped` says whether the noise is shaped like the public rows. `local` are the classifiers to choose from, and `l2`
-    is the regularisation of logistic ones.
+    is the regularisation of logistic ones; None leaves it to each party's own size (`party_l2`).
     """
 
     cohort: Cohort
     promise: Promise
     shaped: bool
     local: tuple[str, ...]
-    l2: float
+    l2: float | None
 
     def check_rows(self, rows: Floats) -> None:
         """Refuse rows that are not of the study's columns."""
@@ -123,7 +123,7 @@ class Opening:
         return addends
 
 
-@step("ensemble/statistic", version=3, plan=Plan, values=Ballot, content={"rows": "public_rows"})
+@step("ensemble/statistic", version=4, plan=Plan, values=Ballot, content={"rows": "public_rows"})
 def vote_statistic(table: Table, plan: Plan, ballot: Ballot, *, rng: Rng) -> Sealed:
     """Vote on the public rows and seal the votes' statistic, noised."""
     return _sealed([table], plan, ballot, [rng])[0]
@@ -150,7 +150,7 @@ def _sealed(tables: Sequence[Table], plan: Plan, ballot: Ballot, rngs: Sequence[
     return replies
 
 
-@step("ensemble/votes", version=2, plan=Plan, values=PublicRows, content={"rows": "public_rows"})
+@step("ensemble/votes", version=3, plan=Plan, values=PublicRows, content={"rows": "public_rows"})
 def party_votes(table: Table, plan: Plan, public: PublicRows, *, rng: Rng) -> Disclosed:
     """Vote on the public rows, for a trusted entity's eyes; with coins for its noise."""
     return _disclosed_votes([table], plan, public, [rng])[0]

@@ -6,13 +6,15 @@ The proof that the noise suffices is in `method`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from tacit.data.block import Block
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
@@ -110,9 +112,7 @@ class Plan:
 def party_histogram(table: Table, plan: Plan, model: LinearModel, *, rng: Rng) -> Sealed:
     """Seal how many of this party's records fall into each cell, with its share of the noise."""
     check_model(plan.cohort, model)
-    counts = np.zeros(plan.n_cells, dtype=np.int64)
-    for X, y in table.blocks():
-        counts += np.bincount(cells(scores_of(X, model), y, plan.bins), minlength=plan.n_cells)
+    counts = table.stream().total(partial(histogram, model=model, bins=plan.bins, n_cells=plan.n_cells))
     addend = plan.noised(counts, rng=rng)
     return Sealed(addend=addend, event=plan.promise.event(), n_parties=plan.total.least, bound=plan.bound)
 
@@ -123,6 +123,14 @@ def check_model(cohort: Cohort, model: LinearModel) -> None:
     is_fitting = model.coef.shape == (n_scores, cohort.n_features) and model.intercept.shape == (n_scores,)
     if not is_fitting or not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
         raise PolicyRefusal("the model to measure does not fit the study's columns and classes, or is not finite")
+
+
+def histogram(blocks: Iterable[Block], *, model: LinearModel, bins: int, n_cells: int) -> Ints:
+    """How many records fall into each cell."""
+    counts = np.zeros(n_cells, dtype=np.int64)
+    for X, y in blocks:
+        counts += np.bincount(cells(scores_of(X, model), y, bins), minlength=n_cells)
+    return counts
 
 
 def scores_of(X: Floats, model: LinearModel) -> Floats:

@@ -35,13 +35,14 @@ added to the sensitivity twice, and is a share r of it at most. The grid's noise
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.block import BLOCK_ROWS
+from tacit.data.block import BLOCK_ROWS, WeightedBlock
 from tacit.data.table import Table
 from tacit.federation.reply import Noised, Sealed
 from tacit.federation.seat import Seat
@@ -240,9 +241,13 @@ def statistics(table: Table, constant: float, unit: Unit = "record") -> tuple[Fl
 
     The records of a `unit` weigh 1 together.
     """
-    k, C = table.n_columns + (constant != 0), table.n_classes
+    k = table.n_columns + (constant != 0)
+    return table.stream(unit).total(partial(_statistics, constant=constant, k=k, C=table.n_classes))
+
+
+def _statistics(blocks: Iterable[WeightedBlock], *, constant: float, k: int, C: int) -> tuple[Floats, Floats]:
     t, A = np.zeros(k if C == 2 else (C, k)), np.zeros((k, k))
-    for X, y, weights in table.weighted_blocks(unit):
+    for X, y, weights in blocks:
         root = np.sqrt(weights)
         rows = (np.column_stack([X, np.full(len(X), constant)]) if constant else X) * root[:, None]
         labels = y - 0.5 if C == 2 else (np.eye(C)[y] - 1 / C).T

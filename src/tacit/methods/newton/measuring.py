@@ -22,6 +22,7 @@ its scores would fill all cells alike if they were normal; their mean and spread
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ from tacit.federation.channel import Channel
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
 from tacit.methods.evaluation.auc import AucInterval, auc_interval
-from tacit.methods.evaluation.statistic import LinearModel, cells, check_model, scores_of
+from tacit.methods.evaluation.statistic import LinearModel, check_model, histogram
 from tacit.methods.newton.moments import constant_row
 from tacit.methods.newton.shape import Outline
 from tacit.methods.newton.statistic import Plan
@@ -61,11 +62,8 @@ def measuring_grid(plan: Plan) -> NoiseGrid:
 def party_measuring(table: Table, plan: Plan, model: LinearModel, *, rng: Rng) -> Sealed:
     """Seal how many of the records that are measured on fall into each cell, with this party's share of the noise."""
     check_model(plan.cohort, model)
-    counts, start = np.zeros(2 * BINS, dtype=np.int64), 0
-    for X, y in table.blocks():
-        chosen = table.measured[start : start + len(y)]
-        counts += np.bincount(cells(scores_of(X, model), y, BINS)[chosen], minlength=2 * BINS)
-        start += len(y)
+    measured = table.stream().chosen(table.measured)
+    counts = measured.total(partial(histogram, model=model, bins=BINS, n_cells=2 * BINS))
     grid = measuring_grid(plan)
     return plan.sealed(grid.to_grid(counts.astype(np.float64), rng=rng), grid, plan.mu_measuring, None)
 

@@ -25,16 +25,21 @@ The release is one more of mu_k-Gaussian privacy in the chain of `method`: its m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from tacit.data.block import WeightedBlock
 from tacit.data.table import Table
 from tacit.federation.channel import Channel
 from tacit.federation.reply import Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import step
-from tacit.methods.newton.statistic import Plan, Trial, rows_of, shaped, symmetric, triangle, upper
+from tacit.methods.newton.statistic import Plan, Trial, rows_of, shaped
+from tacit.methods.newton.triangle import symmetric, triangle, upper
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]
@@ -59,16 +64,16 @@ def ask_middle(channel: Channel, plan: Plan, B: Floats, model: Floats) -> Floats
 
 def middle_sum(table: Table, plan: Plan, B: Floats, model: Floats, share: float = 1.0) -> Floats:
     """C(model) of a party's records, of which a unit weighs `share`, over model.ravel()."""
-    size = plan.n_scores * plan.width
-    total = np.zeros((size, size))
-    for Z, y, own in rows_of(table, plan, share):
+    return plan.rows(table, share).total(partial(_middle, B=B, model=model, constant=plan.cohort.constant))
+
+
+def _middle(blocks: Iterable[WeightedBlock], *, B: Floats, model: Floats, constant: float) -> Floats:
+    total = np.zeros((model.size, model.size))
+    for Z, y, own in rows_of(blocks, constant):
         rows = shaped(Z, B)
         scores = rows.g @ model.T
-        if plan.cohort.n_classes == 2:
-            errors = y[:, None] - expit(scores)
-        else:
-            errors = np.eye(plan.cohort.n_classes)[y] - softmax(scores, axis=1)
+        errors = y[:, None] - expit(scores) if len(model) == 1 else np.eye(len(model))[y] - softmax(scores, axis=1)
         errors *= np.sqrt(own)[:, None]
-        gradients = (errors[:, :, None] * rows.u[:, None, :]).reshape(len(y), size)
+        gradients = (errors[:, :, None] * rows.u[:, None, :]).reshape(len(y), model.size)
         total += gradients.T @ gradients
     return total

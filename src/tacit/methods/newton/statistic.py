@@ -34,20 +34,24 @@ delta).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from tacit.data.block import WeightedBlock
 from tacit.data.part import ONE_IN
+from tacit.data.stream import RowStream
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.reply import Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, bound_of
+from tacit.methods.newton.triangle import mirrored, symmetric, triangle
 from tacit.models.loss import CHUNK_ROWS
 from tacit.models.response import response_norm
 from tacit.privacy.event import Event, Gaussian, NotPrivate, Under
@@ -92,6 +96,11 @@ class Plan:
         """How much the units weigh together that the model is fitted to: about, where some are kept for measuring."""
         kept = 1 - 1 / ONE_IN if self.mu_measuring else 1.0
         return kept * self.cohort.n_weighted
+
+    def rows(self, table: Table, share: float = 1.0) -> RowStream:
+        """A party's rows that the model is fitted to: all, or those that it is not measured on."""
+        rows = self.cohort.stream(table, share)
+        return rows.chosen(~table.measured) if self.mu_measuring else rows
 
     @property
     def reach(self) -> float:
@@ -235,34 +244,6 @@ class Plan:
             raise PolicyRefusal("the model that was sent does not fit this party's table, or is too long")
 
 
-def upper(B: Floats) -> Floats:
-    """The upper triangle of a symmetric matrix, as it is."""
-    triangle: Floats = B[np.triu_indices(len(B))]
-    return triangle
-
-
-def mirrored(triangle: Floats) -> Floats:
-    """The matrix of an `upper` triangle, to the last digit: coordinator and parties must size noise by the same one."""
-    k = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
-    B = np.zeros((k, k))
-    B[np.triu_indices(k)] = triangle
-    return np.triu(B) + np.triu(B, 1).T
-
-
-def triangle(A: Floats) -> Floats:
-    """The upper triangle of a symmetric matrix, off the diagonal times sqrt 2: its norm is Frobenius' norm."""
-    rows, columns = np.triu_indices(len(A))
-    packed: Floats = A[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2))
-    return packed
-
-
-def symmetric(packed: Floats) -> Floats:
-    """The matrix of a `triangle`."""
-    A: Floats = mirrored(packed)
-    A[~np.eye(len(A), dtype=bool)] *= math.sqrt(0.5)
-    return A
-
-
 def release_event(mu: float, relation: Relation) -> Event:
     """What a release with so little noise costs."""
     if math.isinf(mu):
@@ -325,8 +306,12 @@ def party_responses(table: Table, plan: Plan, trial: Trial, *, rng: Rng, seat: S
 
 def squares_sum(table: Table, plan: Plan, share: float = 1.0) -> Floats:
     """A of a party's records, of which a unit weighs `share`."""
-    A = np.zeros((plan.width, plan.width))
-    for Z, _, weights in rows_of(table, plan, share):
+    return plan.rows(table, share).total(partial(_squares, constant=plan.cohort.constant, width=plan.width))
+
+
+def _squares(blocks: Iterable[WeightedBlock], *, constant: float, width: int) -> Floats:
+    A = np.zeros((width, width))
+    for Z, _, weights in rows_of(blocks, constant):
         Z *= np.sqrt(weights)[:, None]
         A += Z.T @ Z
     return A
@@ -334,14 +319,18 @@ def squares_sum(table: Table, plan: Plan, share: float = 1.0) -> Floats:
 
 def moments_sum(table: Table, plan: Plan, B: Floats, share: float = 1.0) -> tuple[Floats, Floats, float]:
     """t, of shape (n_scores, k), M and the sum of weights of a party's records, of which a unit weighs `share`."""
-    t, M, weight = np.zeros((plan.n_scores, plan.width)), np.zeros((plan.width, plan.width)), 0.0
-    for Z, y, own in rows_of(table, plan, share):
+    n_classes, constant = plan.cohort.n_classes, plan.cohort.constant
+    return plan.rows(table, share).total(partial(_moments, B=B, n_classes=n_classes, constant=constant))
+
+
+def _moments(
+    blocks: Iterable[WeightedBlock], *, B: Floats, n_classes: int, constant: float
+) -> tuple[Floats, Floats, float]:
+    n_scores = 1 if n_classes == 2 else n_classes
+    t, M, weight = np.zeros((n_scores, len(B))), np.zeros((len(B), len(B))), 0.0
+    for Z, y, own in rows_of(blocks, constant):
         rows = shaped(Z, B)
-        labels = (
-            (y - 0.5)[:, None]
-            if plan.cohort.n_classes == 2
-            else np.eye(plan.cohort.n_classes)[y] - 1 / plan.cohort.n_classes
-        )
+        labels = (y - 0.5)[:, None] if n_classes == 2 else np.eye(n_classes)[y] - 1 / n_classes
         t += (labels * own[:, None]).T @ rows.u
         weight += float(own @ rows.weights)
         weighed = rows.u * np.sqrt(own)[:, None]
@@ -351,13 +340,15 @@ def moments_sum(table: Table, plan: Plan, B: Floats, share: float = 1.0) -> tupl
 
 def response_sum(table: Table, plan: Plan, B: Floats, model: Floats, share: float = 1.0) -> Floats:
     """S(model) of a party's records, of which a unit weighs `share`, of shape (n_scores, k)."""
-    total = np.zeros((plan.n_scores, plan.width))
-    for Z, _, own in rows_of(table, plan, share):
+    return plan.rows(table, share).total(partial(_responses, B=B, model=model, constant=plan.cohort.constant))
+
+
+def _responses(blocks: Iterable[WeightedBlock], *, B: Floats, model: Floats, constant: float) -> Floats:
+    total = np.zeros((len(model), len(B)))
+    for Z, _, own in rows_of(blocks, constant):
         rows = shaped(Z, B)
         scores = rows.g @ model.T
-        above = (
-            expit(scores) - 0.5 if plan.cohort.n_classes == 2 else softmax(scores, axis=1) - 1 / plan.cohort.n_classes
-        )
+        above = expit(scores) - 0.5 if len(model) == 1 else softmax(scores, axis=1) - 1 / len(model)
         total += (above * own[:, None]).T @ rows.u
     return total
 
@@ -383,15 +374,10 @@ def shaped(Z: Floats, B: Floats) -> Shaped:
     return Shaped(g, g * weights[:, None], weights)
 
 
-def rows_of(table: Table, plan: Plan, share: float = 1.0) -> Iterator[tuple[Floats, npt.NDArray[np.int64], Floats]]:
-    """Rows with their constant, labels and weights, in chunks; without those that the model is measured on."""
-    place = 0
-    for X, y, weights in plan.cohort.blocks(table, share):
-        if plan.mu_measuring:
-            kept = ~table.measured[place : place + len(y)]
-            place += len(y)
-            X, y, weights = X[kept], y[kept], weights[kept]
+def rows_of(blocks: Iterable[WeightedBlock], constant: float) -> Iterator[WeightedBlock]:
+    """Rows with their constant, labels and weights, in chunks."""
+    for X, y, weights in blocks:
         for start in range(0, len(X), CHUNK_ROWS):
             chunk = slice(start, start + CHUNK_ROWS)
             rows = X[chunk]
-            yield np.column_stack([rows, np.full(len(rows), plan.cohort.constant)]), y[chunk], weights[chunk]
+            yield WeightedBlock(np.column_stack([rows, np.full(len(rows), constant)]), y[chunk], weights[chunk])

@@ -297,9 +297,9 @@ def perturbed_model(table: Table, plan: Plan, *, rng: Rng) -> Noised | Disclosed
     problem = plan.problem(n, plan.draw(rng=rng))
     event = plan.event()
     if isinstance(event, NotPrivate):
-        told = {"theta": fit(table.blocks, problem=problem).theta}
+        told = {"theta": fit(table.stream(), problem=problem).theta}
         return Disclosed(told, event.why) if plan.promise.is_exact else Noised(told, event)
-    theta = assured_fit(table.blocks, problem=problem, bounds=plan.bounds(n), distance=plan.slack(n))
+    theta = assured_fit(table.stream(), problem=problem, bounds=plan.bounds(n), distance=plan.slack(n))
     return Noised({"theta": plan.on_grid(theta, n, rng=rng)}, event)
 
 

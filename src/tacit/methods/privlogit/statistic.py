@@ -13,7 +13,7 @@ its inverse may be opened: those of the regression table (`secure.center.program
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tacit.data.block import Block
+from tacit.data.stream import RowStream
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.message import question_digest
@@ -28,7 +30,7 @@ from tacit.federation.reply import Encrypted, Kept, Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import Step, step
 from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
-from tacit.models.loss import Labels, Sums
+from tacit.models.loss import Sums
 from tacit.models.problem import Problem
 from tacit.privacy.event import NotPrivate
 from tacit.rand import Rng
@@ -99,11 +101,7 @@ class Multiplied(Point):
 
 def _moments(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """The sums of the entries and of their squares, of columns without declared bounds."""
-    sums = np.zeros((2, table.n_columns))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for X, _ in table.blocks():
-            sums[0] += X.sum(axis=0)
-            sums[1] += np.einsum("ij,ij->j", X, X)
+    sums = table.stream().total(partial(_first_moments, d=table.n_columns))
     chosen = _within(sums[:, plan.unbounded], LARGEST_MOMENT)
     return Sealed(to_digits(chosen), MOMENTS_OPENED, plan.cohort.n_parties, _digit_bound(chosen.size), exact=True)
 
@@ -175,7 +173,7 @@ def _loss(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
     """The loss alone, without a penalty."""
     with np.errstate(over="ignore", invalid="ignore"):
         theta = at.scaling(plan).theta(at.point)
-        loss = plan.problem.loss.sums(table.blocks, theta, curvature=False).loss
+        loss = plan.problem.loss.sums(table.stream(), theta, curvature=False).loss
     digits = to_digits(_within(np.array([loss]), _LARGEST_DIGITS))
     return Sealed(digits, LOSS_OPENED, plan.cohort.n_parties, _digit_bound(1), exact=True)
 
@@ -236,11 +234,7 @@ def _bound_share(table: Table, scaling: Scaling) -> Floats:
     # Squares of the rows as they are lose the digits in which a centre is larger than its unit, twice. Where these are
     # few, no copy of the table in public units is made.
     is_near = bool((np.abs(scaling.centre) <= _NEAR_CENTRE * scaling.unit).all())
-    gram = np.zeros((k, k))
-    for X, _ in table.blocks() if is_near else _scaled(table, scaling):
-        gram[:d, :d] += X.T @ X
-        if k > d:
-            gram[d, :d] += X.sum(axis=0)
+    gram = (table.stream() if is_near else _scaled(table, scaling)).total(partial(_gram, d=d, k=k))
     if k > d:
         gram[:d, d], gram[d, d] = gram[d, :d], table.n_complete
     if is_near:
@@ -250,9 +244,30 @@ def _bound_share(table: Table, scaling: Scaling) -> Floats:
 
 
 @np.errstate(over="ignore", invalid="ignore")
+def _first_moments(blocks: Iterable[Block], *, d: int) -> Floats:
+    """The sums of the entries and of their squares."""
+    sums = np.zeros((2, d))
+    for X, _ in blocks:
+        sums[0] += X.sum(axis=0)
+        sums[1] += np.einsum("ij,ij->j", X, X)
+    return sums
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _gram(blocks: Iterable[Block], *, d: int, k: int) -> Floats:
+    """X'X, and where k > d the columns' sums below it."""
+    gram = np.zeros((k, k))
+    for X, _ in blocks:
+        gram[:d, :d] += X.T @ X
+        if k > d:
+            gram[d, :d] += X.sum(axis=0)
+    return gram
+
+
+@np.errstate(over="ignore", invalid="ignore")
 def _point_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats]:
     """This party's part of the mean gradient, and of the mean log-likelihood, at a point."""
-    sums = scaling.plan.problem.loss.sums(table.blocks, scaling.theta(point), curvature=False)
+    sums = scaling.plan.problem.loss.sums(table.stream(), scaling.theta(point), curvature=False)
     gradient = _gradient(sums.gradient @ scaling.matrix, point, table, scaling)
     return gradient, _likelihood(sums, point, table, scaling)
 
@@ -261,7 +276,7 @@ def _point_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats,
 def _curvature_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats, Floats]:
     """Curvature, gradient and likelihood, classes first; softmax curvature is raised where it is flat."""
     problem, n = scaling.plan.problem, scaling.plan.n_records
-    sums = problem.loss.sums(lambda: _scaled(table, scaling), point)
+    sums = problem.loss.sums(_scaled(table, scaling), point)
     assert sums.curvature is not None
     raised = np.diag(np.tile(scaling.penalty, len(np.atleast_2d(point))))
     if problem.n_classes > 2:
@@ -323,11 +338,15 @@ def _flat(*arrays: Ints) -> Ints:
     return np.concatenate([array.ravel() for array in arrays])
 
 
-def _scaled(table: Table, scaling: Scaling) -> Iterator[tuple[Floats, Labels]]:
+def _scaled(table: Table, scaling: Scaling) -> RowStream:
     """The rows in public units."""
     plain = not scaling.centre.any() and bool((scaling.unit == 1).all())
-    for X, y in table.blocks():
-        yield (X if plain else (X - scaling.centre) / scaling.unit), y
+    rows = table.stream()
+    return rows if plain else rows.through(partial(_in_units, centre=scaling.centre, unit=scaling.unit))
+
+
+def _in_units(block: Block, *, centre: Floats, unit: Floats) -> Block:
+    return Block((block.X - centre) / unit, block.y)
 
 
 def _fixed(values: Floats, bits: int) -> Ints:

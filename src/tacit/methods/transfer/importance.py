@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh, solve_triangular
 from scipy.optimize import nnls
 from scipy.special import logsumexp
 
@@ -49,7 +49,13 @@ def row_diameter(radius: float, n_features: int, *, nonnegative: bool) -> float:
 def principal_directions(rows: Floats, most: int) -> Floats:
     """Orthonormal directions, one a row, along which public rows vary most: at most `most` of them."""
     centred = rows - rows.mean(axis=0)
-    directions: Floats = np.linalg.svd(centred, full_matrices=False)[2][:most]
+    n, d = centred.shape
+    most = min(most, n, d)
+    # By the smaller of the two matrices of products, and a few of its directions: a whole decomposition is n d^2.
+    gram = centred @ centred.T if n < d else centred.T @ centred
+    vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))[1][:, ::-1]
+    spanning = centred.T @ vectors if n < d else vectors
+    directions: Floats = np.linalg.qr(spanning)[0].T  # orthonormal, also where products have lost digits
     return np.ascontiguousarray(directions)
 
 

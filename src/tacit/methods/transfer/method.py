@@ -44,14 +44,13 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.schema import Schema
-from tacit.data.table import Table
 from tacit.errors import SettingError, WireError
 from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
@@ -61,7 +60,8 @@ from tacit.methods.neighbour import Neighbours
 from tacit.methods.setting import check_choice, check_l2
 from tacit.methods.transfer import importance
 from tacit.methods.transfer import target as transfer_target
-from tacit.methods.transfer.statistic import Plan, Reference, balanced_l2, describe, known_rows, release
+from tacit.methods.transfer.neighbour import printed_pair, worst_pairs
+from tacit.methods.transfer.statistic import Plan, Reference, balanced_l2, described_rows, known_rows, release
 from tacit.methods.transfer.target import Labelled, OwnData, Rows, shapes_text
 from tacit.models.parameter import coefficients
 from tacit.privacy.accounting import guarantee_of
@@ -82,6 +82,15 @@ _PAPER_WEIGHTS_L2 = 0.001
 _LEAST_RIDGE = 1e-12
 
 
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """What the sources were told of the public rows, what they answered, and how many records they have."""
+
+    reference: Reference
+    replies: Replies
+    sizes: Mapping[str, int]
+
+
 class HypothesisTransfer(Method):
     """A model for a target with few labels, from private models of sources that are more or less like it.
 
@@ -94,10 +103,10 @@ class HypothesisTransfer(Method):
         unlabelled: more rows of the target, as `target`, or without labels; only strategy "target" reads the labels.
         public: rows that are public, as `target` but without labels; needed for "transfer".
         strategy: "transfer" weighs the sources by likeness to the target, then fits the target's records with the prior
-            that they make; "average" the same with equal weights; "source" takes the one source's model that does best
-            on the target's labelled records; "soft" fits the target's records, and its unlabelled rows (or the public
-            ones) with the sources' votes as soft labels; "weak" fits the target's labelled records alone; "target" fits
-            all of the target's records, those in `unlabelled` with their true labels: a yardstick.
+            that they make. "average" does the same with equal weights. "source" takes the one source's model that does
+            best on the target's labelled records. "soft" fits the target's records, and its unlabelled rows (or the
+            public ones) with the sources' votes as soft labels. "weak" fits the target's labelled records alone.
+            "target" fits all of the target's records, those in `unlabelled` with their true labels: a yardstick.
         weights: how likeness is measured: "tilt" by means along public directions, "discriminator" by DPIW.
         labelled_fraction: the share of a source's records that its model is made of; the others describe its rows. May
             be 1 for a strategy that weighs nothing.
@@ -174,25 +183,13 @@ class HypothesisTransfer(Method):
 
     @classmethod
     def worst_neighbours(cls) -> list[Neighbours]:
-        """For the model a lone record turned about; for the mean, one of nine, which most often is in its half."""
-        schema = Schema.of_arrays(1, ["0", "1"], norm_bound=1.0)
+        """Records that move a source's model, or its description, most."""
+        return worst_pairs()
 
-        def party(records: list[tuple[float, int]]) -> Table:
-            return Table.from_arrays(np.array([[x] for x, _ in records]), np.array([y for _, y in records]), schema)
-
-        quiet = party([(0.0, 1)] * 2)
-        alone = {"strategy": "average", "labelled_fraction": 1.0, "l2": 20.0, "fit_intercept": False}
-        tilted = {"strategy": "transfer", "labelled_fraction": 0.1, "l2": 20.0, "public": [[-1.0], [1.0]]}
-        rest = [(0.0, 1)] * 8
-        pairs = {
-            "an extreme label": (party([(1.0, 0)]), party([(1.0, 1)]), alone),
-            "opposed features": (party([(1.0, 1)]), party([(-1.0, 1)]), alone),
-            "an opposed row in the mean": (party([(1.0, 1), *rest]), party([(-1.0, 1), *rest]), tilted),
-        }
-        return [
-            Neighbours(label=label, first={"a": a, "b": quiet}, second={"a": b, "b": quiet}, settings=settings)
-            for label, (a, b, settings) in pairs.items()
-        ]
+    @classmethod
+    def printed_neighbours(cls) -> list[Neighbours]:
+        """A text that meets the discriminator's bound on rows and not the model's."""
+        return [printed_pair()]
 
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with these sources."""
@@ -259,7 +256,17 @@ class HypothesisTransfer(Method):
         reference = self._reference(plan, own)
         replies = channel.ask(release, reference)
         channel.read(replies, lambda name, reply: _check_reply(plan, reference, reply, channel.sizes[name]))
-        models, noise_std = self._models(plan, replies, channel.sizes)
+        return self.combined(plan, own, Answered(reference=reference, replies=replies, sizes=channel.sizes))
+
+    def combined(
+        self, plan: Plan, own: OwnData, answered: Answered, described: Floats | None = None
+    ) -> tuple[Floats, tuple[str, ...]]:
+        """The target's model from what the sources answered, and what the report tells: post-processing alone.
+
+        `described` is the description of the target's own rows (`describe`), where it is known already.
+        """
+        replies = answered.replies
+        models, noise_std = self._models(plan, replies, answered.sizes)
         self.source_models_: dict[str, Floats] = dict(zip(replies, models, strict=True))
         loss = plan.loss
         match self.strategy:
@@ -274,7 +281,7 @@ class HypothesisTransfer(Method):
             case "average":
                 weights = np.full(len(models), 1 / len(models))
             case _:
-                weights = self._likeness(plan, own, reference, replies, channel.sizes)
+                weights = self._likeness(plan, own, answered, described)
         self.source_weights_: dict[str, float] = dict(zip(replies, weights.tolist(), strict=True))
         as_printed = plan.promise.is_paper
         prior = transfer_target.informative_prior(
@@ -320,18 +327,15 @@ class HypothesisTransfer(Method):
             noise_std.append(grid.noise_std)
         return np.array(models), np.array(noise_std)
 
-    def _likeness(
-        self, plan: Plan, own: OwnData, reference: Reference, replies: Replies, sizes: Mapping[str, int]
-    ) -> Floats:
+    def _likeness(self, plan: Plan, own: OwnData, answered: Answered, described: Floats | None) -> Floats:
         """w_H (Wang, algorithm 4, steps 3 and 4): the target as a mixture of the sources."""
         assert own.public is not None
+        reference, replies, sizes = answered.reference, answered.replies, answered.sizes
         grids = {name: plan.weights_grid(sizes[name], reference) for name in replies}
         descriptions = [_opened(grid, replies[name].get("weights")) for name, grid in grids.items()]
         counts = [plan.halves(sizes[name])[1] for name in replies]
         rows = own.rows() if len(own.rows()) else own.public  # nothing better is known than that it is like the public
-        rows = np.maximum(rows, 0.0) if reference.nonnegative else rows
-        labels = np.zeros(len(rows), dtype=np.int64)
-        descriptions.append(describe(plan, lambda: [(rows, labels)], len(rows), reference))
+        descriptions.append(described_rows(plan, rows, reference) if described is None else described)
         if plan.weights == "discriminator":
             logs = [importance.log_weights(own.public, beta) for beta in descriptions]
         else:

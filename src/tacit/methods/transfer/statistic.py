@@ -248,6 +248,13 @@ def describe(plan: Plan, blocks: Blocks, n_rows: int, reference: Reference) -> F
     )
 
 
+def described_rows(plan: Plan, rows: Floats, reference: Reference) -> Floats:
+    """The description of rows that are at hand, such as the target's own: as a source describes its half."""
+    rows = np.maximum(rows, 0.0) if reference.nonnegative else rows
+    labels = np.zeros(len(rows), dtype=np.int64)
+    return describe(plan, lambda: [(rows, labels)], len(rows), reference)
+
+
 def part(table: Table, member: npt.NDArray[np.bool_], *, nonnegative: bool = False) -> Blocks:
     """The rows of a table at which `member` holds; with `nonnegative`, their negative entries count as 0."""
 

@@ -114,17 +114,18 @@ def summarise_table(values: Values) -> Summary:
 
 
 def _printed_again(values: Values) -> Finding:
-    """Whether the formulas give the sixteen numbers to the printed digits."""
-    parts, off = [], []
+    """Whether the formulas give the numbers of each column to a unit of the last printed digit."""
+    right: dict[str, list[bool]] = {"basic": [], "advanced": []}
+    off = []
     for row, (_, _, _, basic, advanced) in enumerate(ROWS):
-        cell = values[f"row-{row + 1}"]
-        for printed, value in ((basic, cell["basic"]), (advanced, cell["advanced"])):
-            same = abs(value - float(printed)) <= 1.01 * 10.0 ** -len(printed.partition(".")[2])
-            parts.append(same)
-            if not same:
+        for column, printed in (("basic", basic), ("advanced", advanced)):
+            value = values[f"row-{row + 1}"][column]
+            right[column].append(abs(value - float(printed)) <= 1.01 * 10.0 ** -len(printed.partition(".")[2]))
+            if not right[column][-1]:
                 off.append(f"{printed} is printed and the formula gives {_digits(value, printed)}")
-    why = f"{sum(parts)} of {len(parts)} numbers follow from theorem 3.3.2 to a unit of the last printed digit"
-    return judged(parts, "; ".join([why, *off]))
+    n_right = sum(map(sum, right.values()))
+    why = f"{n_right} of 16 numbers follow from theorem 3.3.2 to a unit of the last printed digit"
+    return judged([all(column) for column in right.values()], "; ".join([why, *off]))
 
 
 def _is_the_cost(values: Values) -> Finding:
@@ -136,8 +137,8 @@ def _is_the_cost(values: Values) -> Finding:
     first = values["row-1"]
     return judged(
         parts,
-        f"row 1 costs {first['right_pure']:.1f} where 3.01 is printed, and {first['right_advanced']:.1f} at delta 2^-30 "
-        "where 0.37 is printed: all coordinates share one batch, and the fresh noise is not counted",
+        f"row 1 costs {first['right_pure']:.1f} where 3.01 is printed, and {first['right_advanced']:.1f} at delta "
+        "2^-30 where 0.37 is printed: all coordinates share one batch, and the fresh noise is not counted",
     )
 
 
@@ -148,8 +149,8 @@ def _sampling_saves(values: Values) -> Finding:
     parts = [printed[0] < 0.01 * printed[3], right[0] < 0.01 * right[3]]
     return judged(
         parts,
-        f"by the formula, row 1 costs {printed[0] / printed[3]:.2%} of row 4; rightly it costs {right[0] / right[3]:.0%}: "
-        "a batch takes ln(1/q) off an epsilon that is large, and no more",
+        f"by the formula, row 1 costs {printed[0] / printed[3]:.2%} of row 4; rightly it costs "
+        f"{right[0] / right[3]:.0%}: a batch takes ln(1/q) off an epsilon that is large, and no more",
     )
 
 

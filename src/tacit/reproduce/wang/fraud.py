@@ -29,6 +29,7 @@ Labels = npt.NDArray[np.int64]
 
 POSITIVE = 0.14  # the document's share of fraud after under-sampling
 DATA = {"creditcard_fraud": "card fraud", "default_credit": "default of credit"}
+RUNS = {"creditcard_fraud": 10, "default_credit": 3}
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 10.0)
 CALIBRATIONS = {"paper": "as printed (NOT PRIVATE)", "sound": "sound"}
 PRIVATE_DELTA = 1e-6
@@ -123,13 +124,8 @@ def one_run(
         about = len(test[1])  # every bank has as many records
         model = WatchedDescent(epsilon=math.inf, compression="none", party_records=about, learning_rate=1.0, **settings)
     else:
-        model = WatchedDescent(
-            epsilon=epsilon,
-            delta=PRIVATE_DELTA,
-            top=upload,
-            calibration=calibration,
-            **settings,  # type: ignore[arg-type]
-        )
+        settings |= {"calibration": calibration, "top": upload}
+        model = WatchedDescent(epsilon=epsilon, delta=PRIVATE_DELTA, **settings)
     model.watch(test, banks, kept)
     model.fit(parties)
     return model.areas_
@@ -137,9 +133,8 @@ def one_run(
 
 def cell(key: str, quick: bool, **settings: Any) -> ResultCell:
     """A cell in the document's setting but for `settings`; fewer runs and iterations if quick."""
-    banks = settings.get("banks", 5)
-    full = {"data": "creditcard_fraud", "banks": 5, "epsilon": 1.0, "batch": 0.01, "upload": 0.1}
-    full |= {"iterations": 100 if banks == 5 else 50, "runs": 10} | settings
+    full: dict[str, Any] = {"data": "creditcard_fraud", "banks": 5, "epsilon": 1.0, "batch": 0.01, "upload": 0.1}
+    full |= {"iterations": 100, "runs": RUNS[settings["data"]]} | settings
     if quick:
         full |= {"iterations": full["iterations"] // 5, "runs": 2}
     return ResultCell(key, areas, full)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tacit.errors import SettingError
-from tacit.web.account import ROLES, Account
+from tacit.web.account import ONE_TIME_DAYS, ROLES, Account
 from tacit.web.form import go_to, needs, once, read_form, visit_of
 from tacit.web.page import show
 from tacit.web.site import site_of
@@ -163,5 +163,8 @@ def _tokens(request: Request, who: Account, *, status: int = 200, **more: Any) -
 
 
 def _first_password(name: str, password: str) -> dict[str, Any]:
-    told = f"Hand it to {name} in confidence. It is good for one log-in, where it must be changed."
+    told = (
+        f"Hand it to {name} in confidence. It is good for one log-in within {ONE_TIME_DAYS} days, where it must be "
+        f"changed."
+    )
     return {"title": f"A password for {name}", "secret": password, "told": told, "back": "/accounts"}

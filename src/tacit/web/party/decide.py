@@ -9,11 +9,10 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.daemon import DEFAULT_RUNS
 from tacit.daemon.party.consent import OfferedStudy
 from tacit.daemon.party.consent_form import consent_form
 from tacit.daemon.party.decision import ConsentTerms, end_of_day
-from tacit.daemon.party.owner_text import study_lines
+from tacit.daemon.party.owner_text import runs_that_fit, study_lines
 from tacit.errors import SettingError, UserError
 from tacit.web.account import Account
 from tacit.web.form import go_to, needs, once, read_form
@@ -131,7 +130,7 @@ def _form(request: Request, offered: OfferedStudy, *, status: int = 200, **value
         "parties": parties,
         "accepted": [party.member.name for party in parties if party.is_accepted],
         "seen": mark_of(parties),
-        "runs": offered.runs or DEFAULT_RUNS,
+        "runs": offered.runs or runs_that_fit(offered, policy),
         "asked": _asked(offered),
         "n_begun": desk.ledger.n_runs(desk.account, offered.digest),
         **values,
