@@ -129,8 +129,8 @@ class RunnableStudy(written.Study):
     """One question to several parties, in code or as a file: `from_file` and `save` go from one to the other.
 
     `privacy` and `federation` may be given as the tables of a study file are: `privacy={"epsilon": 1.0}`.
-    `study.check("north.csv")` tells what does not fit in a file. `study.fit({"north": "north.csv", "south": "south.csv"})`
-    is the fitted model.
+    `study.check("north.csv")` tells what does not fit in a file.
+    `study.fit({"north": "north.csv", "south": "south.csv"})` is the fitted model.
 
     Guarantees:
         Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`. No text of it
