@@ -24,6 +24,7 @@ from tacit.methods.baseline.pooled import Pooled
 from tacit.methods.method import Method
 from tacit.methods.privlogit.method import PrivLogit
 from tacit.methods.privlogit.secure_newton import SecureNewton
+from tacit.rand import public_choices
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ from tacit.data.schema import Schema
 from tacit.federation.group import SumGroup
 from tacit.methods.cohort import Cohort
 from tacit.methods.transfer import target as on_target
-from tacit.methods.transfer.method import SourceAnswers, HypothesisTransfer
+from tacit.methods.transfer.method import HypothesisTransfer, SourceAnswers
 from tacit.methods.transfer.statistic import Plan, Reference, describe, described_rows, private_model
 from tacit.methods.transfer.target import OwnData
 from tacit.models.loss import Loss
