@@ -79,7 +79,7 @@ def test_the_site_works_from_a_folder_without_a_network(site: Path, browser) -> 
     page.goto(f"{(site / 'index.html').as_uri()}")
     page.get_by_role("button", name="Search").first.click()
     page.keyboard.type("norm_bound")
-    page.get_by_text("The study file").filter(visible=True).wait_for()  # found: the page itself does not show it
+    page.get_by_text("The study file").filter(visible=True).first.wait_for()  # found: the page itself does not show it
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
     assert page.problems == []
 
