@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -140,7 +141,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def weighted_unit(self) -> Unit:
         """Whose records weigh 1 together in a sum; a method that cannot choose its unit weighs all records alike."""
-        return self.unit if "unit" in self._get_param_names() else "record"
+        return self.unit if "unit" in _settings_of(type(self)) else "record"
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         """What a run with this group is: the same for the coordinator and for every party."""
@@ -398,3 +399,9 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             bytes_sent=0 if given is None else given.n_bytes,
             releases=len(events),
         )
+
+
+@cache
+def _settings_of(method: type[Method]) -> frozenset[str]:
+    """The names of a method's settings: read off its constructor once, not for every party of a crowd."""
+    return frozenset(method._get_param_names())
