@@ -75,3 +75,26 @@ def test_the_site_works_from_a_folder_without_a_network(site: Path, browser) -> 
     page.get_by_text("The study file").filter(visible=True).wait_for()  # found: the page itself does not show it
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
     assert page.problems == []
+
+
+def test_no_page_is_wider_than_a_phone_and_none_is_white_in_the_dark(site: Path, browser) -> None:
+    page = browser.page(size="390", scheme="dark")
+    for path in sorted(site.rglob("*.html")):
+        page.goto(path.as_uri())
+        wide, window = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert wide <= window, f"{path.name} is {wide} pixels wide in a window of {window}"
+        shades = page.evaluate("""() => {
+            const bright = (colour) => {
+                const [r, g, b, a = 1] = (colour.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+                return a > 0.5 && r + g + b > 600;
+            };
+            const boxes = [document.body, ...document.querySelectorAll(".md-content *")];
+            const lit = boxes.filter((box) => bright(getComputedStyle(box).backgroundColor));
+            const white = lit.map((box) => box.outerHTML);
+            const bare = [...document.querySelectorAll(".md-content img")].filter(
+                (picture) => !getComputedStyle(picture).filter.includes("invert")
+            );
+            return [white.slice(0, 3), bare.map((picture) => picture.src)];
+        }""")
+        assert shades == [[], []], f"{path.name} in the dark: {shades}"
+    assert page.problems == []

@@ -103,10 +103,10 @@ class HypothesisTransfer(Method):
         unlabelled: more rows of the target, as `target`, or without labels; only strategy "target" reads the labels.
         public: rows that are public, as `target` but without labels; needed for "transfer".
         strategy: "transfer" weighs the sources by likeness to the target, then fits the target's records with the prior
-            that they make; "average" the same with equal weights; "source" takes the one source's model that does best
-            on the target's labelled records; "soft" fits the target's records, and its unlabelled rows (or the public
-            ones) with the sources' votes as soft labels; "weak" fits the target's labelled records alone; "target" fits
-            all of the target's records, those in `unlabelled` with their true labels: a yardstick.
+            that they make. "average" does the same with equal weights. "source" takes the one source's model that does
+            best on the target's labelled records. "soft" fits the target's records, and its unlabelled rows (or the
+            public ones) with the sources' votes as soft labels. "weak" fits the target's labelled records alone.
+            "target" fits all of the target's records, those in `unlabelled` with their true labels: a yardstick.
         weights: how likeness is measured: "tilt" by means along public directions, "discriminator" by DPIW.
         labelled_fraction: the share of a source's records that its model is made of; the others describe its rows. May
             be 1 for a strategy that weighs nothing.

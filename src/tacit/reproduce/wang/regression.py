@@ -121,8 +121,9 @@ def secure_runs(name: str, quick: bool) -> dict[str, Any]:
             "error": _apart(theta, truth),
             "error_at_stop": _apart(at_stop, truth),
             "changes": changes,
-            "theta": theta,
         }
+        if kind == "exact":
+            found["coefficients"] = theta
     return found
 
 
