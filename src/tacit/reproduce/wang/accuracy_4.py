@@ -36,7 +36,7 @@ CURVE_EPSILONS = (0.1, 1.0, 5.0, NO_NOISE)
 SHARES = (0.05, 0.1, 0.2, 0.4)
 NEAR = 0.05
 TABLE_DRAWS = 5
-FIGURE_DRAWS = 3
+FIGURE_DRAWS = 2
 
 
 def words(epsilon: float) -> str:
