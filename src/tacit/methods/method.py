@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -32,7 +31,7 @@ from tacit.federation.channel import Channel, Given
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.methods.cohort import Cohort, Promise
-from tacit.methods.learned import Learned, effective_settings, notices_of, traffic_facts
+from tacit.methods.learned import Learned, effective_settings, notices_of, settings_of, traffic_facts
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
 from tacit.privacy.accounting import epsilon_of, guarantee_of
@@ -141,7 +140,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def weighted_unit(self) -> Unit:
         """Whose records weigh 1 together in a sum; a method that cannot choose its unit weighs all records alike."""
-        return self.unit if "unit" in _settings_of(type(self)) else "record"
+        return self.unit if "unit" in settings_of(type(self)) else "record"
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         """What a run with this group is: the same for the coordinator and for every party."""
@@ -399,9 +398,3 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             bytes_sent=0 if given is None else given.n_bytes,
             releases=len(events),
         )
-
-
-@cache
-def _settings_of(method: type[Method]) -> frozenset[str]:
-    """The names of a method's settings: read off its constructor once, not for every party of a crowd."""
-    return frozenset(method._get_param_names())
