@@ -34,6 +34,7 @@ from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.learned import Learned, effective_settings, notices_of, settings_of, traffic_facts
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
+from tacit.methods.setting import settings_of
 from tacit.privacy.accounting import epsilon_of, guarantee_of
 from tacit.privacy.event import Composed, Event, Gaussian
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
@@ -376,9 +377,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             seconds=seconds,
             coefficients=coefficient_rows(learned.coef, learned.intercept, run.schema, learned.inference),
             columns=columns,
-            joint=()
-            if learned.coef is None
-            else joint_tests(learned.inference, run.schema, columns, len(learned.coef)),
+            joint=joint_tests(learned.inference, run.schema, columns, 0 if learned.coef is None else len(learned.coef)),
             fit=fit_facts(learned.inference, run.n_records or None),
             notices=notices_of(learned, self.weighted_unit, run.offers, run.plan),
             seeded=run.seeded,
