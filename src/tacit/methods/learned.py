@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -95,9 +94,3 @@ def traffic_facts(traffic: Traffic) -> TrafficFacts:
         bytes_up=traffic.bytes_up,
         bytes_down=traffic.bytes_down,
     )
-
-
-@cache
-def settings_of(method: type[Any]) -> frozenset[str]:
-    """The names of a method's settings: read off its constructor once, not for every party of a crowd."""
-    return frozenset(method._get_param_names())

@@ -24,14 +24,13 @@ from sklearn.exceptions import NotFittedError as ScikitNotFittedError
 
 from tacit.data.rows import Rows, encode_rows, positions_of
 from tacit.data.schema import Schema
-from tacit.data.table import Table
 from tacit.errors import SettingError, UserError
 from tacit.federation.agreement import Ask, Terms
 from tacit.federation.channel import Channel, Given
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.methods.cohort import Cohort, Promise
-from tacit.methods.learned import Learned, effective_settings, notices_of, settings_of, traffic_facts
+from tacit.methods.learned import Learned, effective_settings, notices_of, traffic_facts
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.setting import settings_of
@@ -354,11 +353,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _truth(self, X: Rows, y: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
         self._check_fitted()
-        if isinstance(X, Table):
-            return X.arrays()[1]
-        if y is None:
-            raise SettingError("y is missing: give the true classes, or a Table, which brings its own")
-        return positions_of(np.asarray(y), self.classes_, X)
+        return positions_of(X, y, self.classes_)
 
     def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         columns = column_facts(run.schema)
