@@ -201,7 +201,7 @@ class Tally:
 def measure(cell: Cell, n_studies: int, rule: str) -> Iterator[dict[str, object]]:
     """So many studies: what is known after every few of them."""
     study, tally = cell.study, Tally(cell, rule)
-    looking.look_methods = look_methods if rule == "shared" else plain_methods  # type: ignore[attr-defined, assignment]
+    looking.look_methods = look_methods if rule == "shared" else plain_methods  # type: ignore[attr-defined]
     for seed in range(n_studies):
         ledger = Ledger()
         tally.add(fit_in_looks(study, tables_of(study, cell.looks[-1], seed), ledger=ledger), ledger)
