@@ -1,7 +1,8 @@
 """Accuracy against epsilon: PrivateNewton, the other methods here and peers, on eight data sets, in one script.
 
     python benchmarks/private_accuracy.py [--sets a9a,...] [--methods ...] [--relations ...] [--epsilons ...]
-                                          [--repeats 20] [--shuffled] [--again] [--page] [--out docs]
+                                          [--repeats 20] [--shuffled] [--again] [--outdated METHOD] [--page]
+                                          [--out docs]
 
 Five parties with 8, 4, 2, 1 and 1 parts of the records; rows of norm at most 1; delta = 1/n^2; every method with its
 defaults, the same everywhere, under each relation that it has. Peers see all records in one place (`peers/`): four
@@ -9,6 +10,9 @@ that are written here after papers, learned class frequencies, diffprivlib (in a
 peers`; replace-one) and Opacus (add-remove). A cell has 20 runs, and 5 if its first run takes over ten seconds of a
 processor. Every finished cell is kept in accuracy.json in the output folder, and is not measured again; one of before
 log-loss was measured is not finished.
+
+After a method has changed, `--outdated METHOD --page` marks its cells. The page says which these are, until they are
+measured again.
 
 `--shuffled` also fits averaging to shuffled labels of the fraud set: what it reaches there, it has not from labels.
 """
@@ -236,6 +240,13 @@ class Kept:
         self.results[shelf] = [*others, cell.entry(runs)]
         self.write()
 
+    def outdate(self, method: str) -> None:
+        """Mark the cells of a method that has changed."""
+        for kept in self.results["cells"]:
+            if kept["method"] == method:
+                kept["outdated"] = True
+        self.write()
+
     def write(self) -> None:
         write_whole(self.path, json.dumps(self.results, separators=(",", ":"), sort_keys=True) + "\n")
 
@@ -310,6 +321,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("docs"))
     parser.add_argument("--shuffled", action="store_true", help="also fit averaging to shuffled labels (fraud)")
     parser.add_argument("--again", action="store_true", help="measure again what was measured before")
+    parser.add_argument("--outdated", choices=ORDER, help="this method has changed: mark its cells")
     parser.add_argument("--page", action="store_true", help="measure nothing, and write the page of what is kept")
     arguments = parser.parse_args()
     for option, known in (("methods", ORDER), ("relations", RELATIONS)):
@@ -317,6 +329,8 @@ def main() -> int:
         if unknown:
             parser.error(f"--{option}: {', '.join(sorted(unknown))} is not one of {', '.join(known)}")
     kept = Kept.read(arguments.out / "accuracy.json")
+    if arguments.outdated is not None:
+        kept.outdate(arguments.outdated)
     if not arguments.page:
         with ProcessPoolExecutor(max_workers=arguments.workers, initializer=threadpool_limits, initargs=(1,)) as pool:
             measure(pool, kept, arguments)

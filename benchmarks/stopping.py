@@ -18,6 +18,7 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,13 +27,14 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from tacit import Ledger, Study, Table
+from tacit import Ledger, Table
 from tacit.methods import Method
 from tacit.storage import write_whole
 from tacit.studies import looking
 from tacit.studies.looking import LooksResult, fit_in_looks
 from tacit.studies.looks import LookMethods, look_methods
 from tacit.studies.stop import AUC
+from tacit.studies.study import Study
 
 PARTY_RECORDS = 500
 TRUTH = {"(intercept)": -0.8, "age": 0.03, "treated": 0.7, "dose": -0.5}
@@ -155,41 +157,57 @@ def covered(result: LooksResult) -> dict[str, bool | None]:
     return held
 
 
-def measure(cell: Cell, n_studies: int, rule: str) -> dict[str, object]:
-    """So many studies: where they stopped, and how often each coefficient's interval held."""
-    study = cell.study
-    looking.look_methods = look_methods if rule == "shared" else plain_methods  # type: ignore[attr-defined]
-    stopped: Counter[int] = Counter()
-    names = [*TRUTH, *([AUC] if cell.coefficient == AUC else [])]
-    held: dict[str, list[bool | None]] = {name: [] for name in names}
-    widths: dict[str, list[float]] = {}
-    began, n_right = time.process_time(), 0
-    for seed in range(n_studies):
-        ledger = Ledger()
-        result = fit_in_looks(study, tables_of(study, cell.looks[-1], seed), ledger=ledger)
-        stopped[len(result.outcomes)] += 1
-        n_right += ledgers_agree(result, ledger)
+class Tally:
+    """What became of the studies of a cell so far."""
+
+    def __init__(self, cell: Cell, rule: str) -> None:
+        self.cell, self.rule, self.n_studies, self.n_right = cell, rule, 0, 0
+        self.stopped: Counter[int] = Counter()
+        self.widths: dict[str, list[float]] = {}
+        names = [*TRUTH, *([AUC] if cell.coefficient == AUC else [])]
+        self.held: dict[str, list[bool | None]] = {name: [] for name in names}
+        self._began = time.process_time()
+
+    def add(self, result: LooksResult, ledger: Ledger) -> None:
+        """Count one study."""
+        self.n_studies += 1
+        self.stopped[len(result.outcomes)] += 1
+        self.n_right += ledgers_agree(result, ledger)
         for outcome in result.outcomes:
             width = outcome.reached[0].half_width
-            widths.setdefault(str(outcome.look.number), []).append(np.inf if width is None else width)
+            self.widths.setdefault(str(outcome.look.number), []).append(np.inf if width is None else width)
         for name, holds in covered(result).items():
-            held[name].append(holds)
+            self.held[name].append(holds)
+
+    def as_dict(self) -> dict[str, object]:
+        """Where they stopped, and how often each coefficient's interval held."""
+        known = {name: [holds for holds in each if holds is not None] for name, each in self.held.items()}
+        return {
+            "epsilon": self.cell.epsilon,
+            "looks": list(self.cell.looks),
+            "goal": [self.cell.coefficient, self.cell.half_width],
+            "rule": self.rule,
+            "studies": self.n_studies,
+            "stopped_at": {str(look): self.stopped[look] for look in sorted(self.stopped)},
+            "median_half_width": {k: round(float(np.median(each)), 4) for k, each in sorted(self.widths.items())},
+            "covered": {name: round(float(np.mean(each)), 4) if each else None for name, each in known.items()},
+            "missed": {name: int(sum(not holds for holds in each)) for name, each in known.items()},
+            "not_identified": {name: len(self.held[name]) - len(known[name]) for name in self.held},
+            "ledgers_equal_looks": self.n_right,
+            "cpu_seconds_a_study": round((time.process_time() - self._began) / self.n_studies, 3),
+        }
+
+
+def measure(cell: Cell, n_studies: int, rule: str) -> Iterator[dict[str, object]]:
+    """So many studies: what is known after every few of them."""
+    study, tally = cell.study, Tally(cell, rule)
+    looking.look_methods = look_methods if rule == "shared" else plain_methods  # type: ignore[attr-defined, assignment]
+    for seed in range(n_studies):
+        ledger = Ledger()
+        tally.add(fit_in_looks(study, tables_of(study, cell.looks[-1], seed), ledger=ledger), ledger)
         ledger.close()
-    known = {name: [holds for holds in each if holds is not None] for name, each in held.items()}
-    return {
-        "epsilon": cell.epsilon,
-        "looks": list(cell.looks),
-        "goal": [cell.coefficient, cell.half_width],
-        "rule": rule,
-        "studies": n_studies,
-        "stopped_at": {str(look): stopped[look] for look in sorted(stopped)},
-        "median_half_width": {look: round(float(np.median(each)), 4) for look, each in sorted(widths.items())},
-        "covered": {name: round(float(np.mean(each)), 4) if each else None for name, each in known.items()},
-        "missed": {name: int(sum(not holds for holds in each)) for name, each in known.items()},
-        "not_identified": {name: len(held[name]) - len(known[name]) for name in held},
-        "ledgers_equal_looks": n_right,
-        "cpu_seconds_a_study": round((time.process_time() - began) / n_studies, 3),
-    }
+        if (seed + 1) % 25 == 0 or seed + 1 == n_studies:
+            yield tally.as_dict()
 
 
 def ledgers_agree(result: LooksResult, ledger: Ledger) -> bool:
@@ -246,8 +264,8 @@ def main() -> None:
             key = f"{name}, {rule}"
             if key in found and not wish.again:
                 continue
-            found[key] = measure(CELLS[name], wish.studies, rule)
-            write_whole(path, json.dumps(found, indent=1) + "\n")
+            for found[key] in measure(CELLS[name], wish.studies, rule):  # what is broken off is not lost
+                write_whole(path, json.dumps(found, indent=1) + "\n")
     write_whole(path, json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import api_page
+import figures
 import method_pages
 import typer
 from typer.testing import CliRunner
@@ -69,13 +70,10 @@ def cli_page() -> str:
 
 
 def every_page() -> dict[str, str]:
-    """Every generated page, by its name."""
-    return {
-        "methods.md": methods_page(),
-        "cli.md": cli_page(),
-        "api-reference.md": api_page.page(),
-        **method_pages.pages(),
-    }
+    """Every generated page, by its name; of the README, the table of figures."""
+    readme = figures.with_figures((DOCS / "../README.md").read_text(encoding="utf-8"))
+    one = {"../README.md": readme, "methods.md": methods_page(), "cli.md": cli_page()}
+    return one | {"api-reference.md": api_page.page()} | method_pages.pages()
 
 
 def main(arguments: list[str]) -> int:

@@ -52,7 +52,7 @@ def page(name: str, method: type[Method]) -> str:
         *audit_part(name, method),
         *accuracy_part(name),
         "## Who sees what",
-        "| | what holds |\n|---|---|\n" + "\n".join(f"| **{heading}** | {_cell(told[heading])} |" for heading in HEADINGS),
+        "| | what holds |\n|---|---|\n" + "\n".join(f"| **{each}** | {_cell(told[each])} |" for each in HEADINGS),
         "## Settings",
         "\n".join(f"- `{setting}`: {plain_text(text)}" for setting, text in settings(method.__doc__ or "")),
         *example_part(method),

@@ -235,3 +235,22 @@ def test_sets_on_which_no_rule_was_chosen_are_named(bench) -> None:
 def test_the_page_in_docs_is_that_of_the_kept_cells(bench) -> None:
     results = json.loads((ROOT / "docs" / "accuracy.json").read_text())
     assert bench.accuracy_page.page(results) == (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+
+
+def test_cells_of_a_method_that_has_changed_are_named_until_they_are_measured_again(bench, tmp_path) -> None:
+    kept = bench.script.Kept.read(tmp_path / "accuracy.json")
+    runs = [{"accuracy": 0.8, "auc": 0.8, "average_precision": 0.8, "log_loss": 0.4, "seconds": 1.0}] * 2
+    ours, theirs = (
+        bench.accuracy_cell.Cell("made_up", name, 1.0, "replace-one") for name in ("private-newton", "averaging")
+    )
+    kept.take("cells", ours, runs)
+    kept.take("cells", theirs, runs)
+    kept.outdate("private-newton")
+    assert kept.done("cells", 2) == {theirs}
+    kept.results["plain"] = {"made_up": PLAIN | MARKS}
+    assert "before the last change of the method: private-newton (replace-one) at 1." in bench.accuracy_page.page(
+        kept.results
+    )
+    kept.take("cells", ours, runs)
+    assert kept.done("cells", 2) == {ours, theirs}
+    assert "before the last change" not in bench.accuracy_page.page(kept.results)

@@ -39,8 +39,9 @@ def test_python_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)  # where it saves its report
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert blocks
+    names: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block, "README.md", "exec"), names)
 
 
 def test_links_between_pages_lead_somewhere() -> None:

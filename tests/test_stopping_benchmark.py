@@ -16,7 +16,7 @@ def test_shared_intervals_hold_at_any_width_and_plain_ones_do_not(noise: float) 
 
 def test_a_study_that_wants_an_auc_is_held_against_that_of_the_population() -> None:
     cell = Cell(epsilon=50.0, looks=(600, 1500), coefficient="AUC", half_width=0.08)
-    found = measure(cell, 4, "shared")
+    (found,) = measure(cell, 4, "shared")
     assert isinstance(found["covered"], dict)
     assert set(found["covered"]) == {"(intercept)", "age", "treated", "dose", "AUC"}
     assert found["ledgers_equal_looks"] == 4

@@ -42,5 +42,7 @@ def test_every_key_is_explained(table, keys) -> None:
 
 
 def test_the_example_is_a_study() -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert Study.parse(example).name == "heart"
+    small, large = (Study.parse(example) for example in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+    assert small.name == "heart"
+    assert large.schema.feature_names == ("lactate", "age", "arrival", "admitted", "antibiotics")
+    assert large.person == "patient_id"

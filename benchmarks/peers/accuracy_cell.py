@@ -85,7 +85,9 @@ def runs_wanted(first: Mapping[str, float], repeats: int) -> int:
 
 
 def is_done(kept: Mapping[str, Any], repeats: int) -> bool:
-    """Whether an entry has as many runs as are wanted, each with every measure."""
+    """Whether an entry has as many runs as are wanted, each with every measure, of the method as it now is."""
+    if kept.get("outdated"):
+        return False
     runs = kept["runs"]
     whole = all(measure in run for run in runs for measure in MEASURES)
     return whole and bool(runs) and len(runs) >= runs_wanted(runs[0], repeats)

@@ -55,7 +55,8 @@ All but the last two are written here, with exact Gaussian accounting (`benchmar
 *Class frequencies* is what one reaches who knows how many training records are in each class, and nothing else. Nobody
 may know that for nothing: `learned-frequencies` is what it costs to learn them.
 
-- Rules were chosen on {chosen}.
+- Rules were chosen on {chosen}. PrivateNewton's level of scores, its largest constant and the noise beyond which it
+  asks no rounds were chosen on simulated tables and on training records of online_news and lending_club.
 - Test records were looked at while methods were built: {looked}.
 - No rule was chosen on: {untouched}.
 """
@@ -76,7 +77,8 @@ settings of `tuned-dp-sgd` are chosen on the test records. These causes are Priv
 - *Answers at one half.* A model that is drawn towards the class frequencies names the commonest class more often. Its
   log-loss gains by that. Its accuracy, at a threshold of one half, need not.
 - *Class frequencies at 0.01.* They must be learned, too. `learned-frequencies` spends its whole promise on them, and
-  PrivateNewton a part.
+  PrivateNewton a part. On sets of a few thousand records neither tells them well: their noise is then a tenth of all
+  records or more.
 - *A rare class.* On fraud, with 0.17 % positives, methods that perturb the objective fit the loss itself and spend all
   on one vector. PrivateNewton's steps follow the curvature of a normal population, which these rows are far from.
 - *Runs that go astray.* At 0.01, and on small sets at 0.0316, single runs end far from the truth, with a log-loss that
@@ -179,7 +181,19 @@ def _runs_words(cells: list[dict[str, Any]]) -> str:
             words = f"{cell['method']} ({Cell.of(cell).relation})"
             named += [words] if words not in named else []
     rest = "".join(f"; {count} of {', '.join(fewer[count])}" for count in sorted(fewer))
-    return f"\nRuns of each cell: {usual}{rest}.\n"
+    return f"\nRuns of each cell: {usual}{rest}.\n{_outdated_words(cells)}"
+
+
+def _outdated_words(cells: list[dict[str, Any]]) -> str:
+    """Which cells were measured before their method was changed last."""
+    found: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.get("outdated"):
+            found.setdefault(f"{cell['method']} ({Cell.of(cell).relation})", []).append(f"{cell['epsilon']:g}")
+    if not found:
+        return ""
+    named = "; ".join(f"{words} at {', '.join(epsilons)}" for words, epsilons in found.items())
+    return f"\nMeasured before the last change of the method: {named}.\n"
 
 
 def _measured(name: str, relation: str, measure: str, curves: Curves, plain: dict[str, Any]) -> list[str]:

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from tacit.rand import Rng
     from tacit.studies.audit import audit
     from tacit.studies.compare import compare
+    from tacit.studies.in_code import Study
     from tacit.studies.looking import fit_in_looks
-    from tacit.studies.study import Study
 
 __version__ = "0.1.0"
 
@@ -83,8 +83,8 @@ _HOMES = {
     "tacit.rand": ("Rng",),
     "tacit.studies.audit": ("audit",),
     "tacit.studies.compare": ("compare",),
+    "tacit.studies.in_code": ("Study",),
     "tacit.studies.looking": ("fit_in_looks",),
-    "tacit.studies.study": ("Study",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -23,6 +23,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,7 @@ MAX_BYTES = 1 << 31
 MAX_VALUES = 1 << 18
 _MAX_NDIM = 4
 _DTYPES = {b"d": "<f8", b"q": "<i8", b"Q": "<u8", b"B": "|u1", b"?": "|b1"}
+_U8, _U32, _U64, _I64, _F64 = (struct.Struct(f"<{code}") for code in "BIQqd")  # compiled once
 _CODES = {np.dtype(name): code for code, name in _DTYPES.items()}
 
 
@@ -70,6 +72,9 @@ def digest(value: Value) -> str:
 def _encode(value: Value, parts: list[bytes], depth: int) -> None:
     if depth > MAX_DEPTH:
         raise WireError(f"a message may nest {MAX_DEPTH} levels deep, no more")
+    if type(value) is str:  # most of a message's values: keys and names
+        parts.append(_sized(b"S", value.encode()))
+        return
     match value:
         case None:
             parts.append(b"N")
@@ -78,23 +83,23 @@ def _encode(value: Value, parts: list[bytes], depth: int) -> None:
         case int() | np.integer():
             if not -(1 << 63) <= int(value) < 1 << 63:
                 raise WireError("an integer outside 64 bits has no encoding; send it as bytes")
-            parts.append(b"I" + struct.pack("<q", int(value)))
+            parts.append(b"I" + _I64.pack(int(value)))
         case float() | np.floating():
-            parts.append(b"D" + struct.pack("<d", float(value)))
+            parts.append(b"D" + _F64.pack(float(value)))
         case str():
             parts.append(_sized(b"S", value.encode()))
         case bytes():
             parts.append(_sized(b"B", value))
         case list() | tuple():
-            parts.append(b"L" + struct.pack("<I", len(value)))
+            parts.append(b"L" + _U32.pack(len(value)))
             for item in value:
                 _encode(item, parts, depth + 1)
         case Mapping():
-            parts.append(b"M" + struct.pack("<I", len(value)))
+            parts.append(b"M" + _U32.pack(len(value)))
             for key in sorted(value):
                 if not isinstance(key, str):
                     raise WireError(f"a key of type {type(key).__name__} has no encoding; keys are text")
-                parts.append(_sized(b"S", key.encode()))
+                parts.append(_key(key))
                 _encode(value[key], parts, depth + 1)
         case np.ndarray():
             _encode_array(value, parts)
@@ -112,8 +117,13 @@ def _encode_array(array: Array, parts: list[bytes]) -> None:
     parts.append(b"A" + code + struct.pack(f"<B{array.ndim}Q", array.ndim, *array.shape) + data)
 
 
+@lru_cache(maxsize=4096)  # what this program writes has few keys, again and again
+def _key(key: str) -> bytes:
+    return _sized(b"S", key.encode())
+
+
 def _sized(tag: bytes, data: bytes) -> bytes:
-    return tag + struct.pack("<I", len(data)) + data
+    return tag + _U32.pack(len(data)) + data
 
 
 class _Reader:
@@ -121,18 +131,25 @@ class _Reader:
 
     def __init__(self, message: bytes) -> None:
         self.message = message
+        self.end = len(message)
         self.at = 0
         self.n_values = 0
 
     def take(self, n_bytes: int) -> bytes:
-        if n_bytes > len(self.message) - self.at:
-            raise WireError(f"the message ends at byte {len(self.message)}, within a value")
-        self.at += n_bytes
-        return self.message[self.at - n_bytes : self.at]
+        start, self.at = self.at, self.at + n_bytes
+        if self.at > self.end:
+            raise self.cut_off()
+        return self.message[start : self.at]
 
-    def number(self, layout: str) -> int:
-        (number,) = struct.unpack(layout, self.take(struct.calcsize(layout)))
-        return int(number)
+    def cut_off(self) -> WireError:
+        return WireError(f"the message ends at byte {self.end}, within a value")
+
+    def number(self, layout: struct.Struct) -> int:
+        start, self.at = self.at, self.at + layout.size
+        if self.at > self.end:
+            raise self.cut_off()
+        number: int = layout.unpack_from(self.message, start)[0]
+        return number
 
     def value(self, depth: int) -> Value:
         if depth > MAX_DEPTH:
@@ -140,7 +157,10 @@ class _Reader:
         self.n_values += 1
         if self.n_values > MAX_VALUES:
             raise WireError(f"a message of more than {MAX_VALUES:,} values is over the limit; send numbers as an array")
-        match self.take(1):
+        tag = self.take(1)
+        if tag == b"S":  # most of a message's values
+            return self.text()
+        match tag:
             case b"N":
                 return None
             case b"T":
@@ -148,33 +168,37 @@ class _Reader:
             case b"F":
                 return False
             case b"I":
-                return self.number("<q")
+                return self.number(_I64)
             case b"D":
-                return float(struct.unpack("<d", self.take(8))[0])
-            case b"S":
-                return self.text()
+                return float(_F64.unpack(self.take(8))[0])
             case b"B":
-                return self.take(self.number("<I"))
+                return self.take(self.number(_U32))
             case b"L":
                 return [self.value(depth + 1) for _ in range(self.count())]
             case b"M":
                 return self.mapping(depth)
             case b"A":
                 return self.array()
-            case tag:
+            case _:
                 raise WireError(f"{tag!r} starts no value")
 
     def count(self) -> int:
-        count = self.number("<I")
-        if count > len(self.message) - self.at:  # every item takes at least one byte
+        count = self.number(_U32)
+        if count > self.end - self.at:  # every item takes at least one byte
             raise WireError(f"the message announces {count} items and ends before them")
         if self.n_values + count > MAX_VALUES:
             raise WireError(f"a message of more than {MAX_VALUES:,} values is over the limit; send numbers as an array")
         return count
 
     def text(self) -> str:
+        start = self.at + 4
+        if start > self.end:
+            raise self.cut_off()
+        self.at = start + _U32.unpack_from(self.message, self.at)[0]
+        if self.at > self.end:
+            raise self.cut_off()
         try:
-            return self.take(self.number("<I")).decode()
+            return self.message[start : self.at].decode()
         except UnicodeDecodeError as error:
             raise WireError("a text is not UTF-8") from error
 
@@ -196,10 +220,10 @@ class _Reader:
         dtype = _DTYPES.get(self.take(1))
         if dtype is None:
             raise WireError("an array is of no listed type")
-        ndim = self.number("<B")
+        ndim = self.number(_U8)
         if ndim > _MAX_NDIM:
             raise WireError(f"an array has {ndim} dimensions; {_MAX_NDIM} is the most")
-        shape = tuple(self.number("<Q") for _ in range(ndim))
+        shape = tuple(self.number(_U64) for _ in range(ndim))
         if math.prod(n for n in shape if n) > MAX_BYTES:  # a zero beside huge numbers would slip past the length
             raise WireError(f"an array of shape {shape} is over the limit of {MAX_BYTES} bytes")
         data = self.take(math.prod(shape) * np.dtype(dtype).itemsize)

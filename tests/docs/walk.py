@@ -43,9 +43,9 @@ def commands(block: str) -> list[str]:
 class Walk:
     """A reader who types."""
 
-    def __init__(self, folder: Path) -> None:
-        """Begin in an empty folder, with the programs of this environment."""
-        self.folder = folder
+    def __init__(self, folder: Path, prefix: tuple[str, ...] = ()) -> None:
+        """Begin in an empty folder, with the programs of this environment; every command stands behind `prefix`."""
+        self.folder, self._prefix = folder, prefix
         self.typed: list[str] = []
         programs, source = Path(sys.executable).parent, Path(tacit.__file__).parents[1]
         self.environment = {
@@ -71,7 +71,7 @@ class Walk:
     def _wait_for(self, command: str) -> str:
         screen, terminal = pty.openpty()
         with subprocess.Popen(
-            ["bash", "-c", command], cwd=self.folder, env=self.environment, start_new_session=True,
+            [*self._prefix, "bash", "-c", command], cwd=self.folder, env=self.environment, start_new_session=True,
             stdin=terminal, stdout=terminal, stderr=terminal,
         ) as process:  # fmt: skip
             os.close(terminal)
@@ -86,12 +86,12 @@ class Walk:
         log = self.folder / f"terminal-{len(self._stay)}.log"
         with log.open("wb") as told:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=told, stderr=told,
+                [*self._prefix, "bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment,
+                start_new_session=True, stdin=subprocess.DEVNULL, stdout=told, stderr=told,
             )  # fmt: skip
         self._stay.append(process)
         deadline = time.monotonic() + A_LONG_WHILE
-        while not re.search(r"^ready|\"serving\"|serving", log.read_text(errors="replace"), re.MULTILINE):
+        while not re.search(r"^ready|\"serving\"", log.read_text(errors="replace"), re.MULTILINE):
             assert process.poll() is None, f"{command}\n{log.read_text()}"
             assert time.monotonic() < deadline, f"{command} is not ready\n{log.read_text()}"
             time.sleep(0.1)

@@ -18,7 +18,8 @@ from tacit.methods.cohort import Cohort
 from tacit.methods.functional.method import minimum
 from tacit.methods.functional.statistic import statistics
 from tacit.methods.method import Method
-from tacit.methods.newton.statistic import Plan, moments_sum, response_sum, squares_sum, triangle
+from tacit.methods.newton.statistic import Plan, moments_sum, response_sum, squares_sum
+from tacit.methods.newton.triangle import triangle
 from tacit.privacy.accounting import epsilon_of, mu_for
 from tacit.privacy.event import Composed
 from tacit.privacy.noise.grid import GaussianGrid

@@ -23,7 +23,8 @@ from tacit.methods.functional.statistic import statistics
 from tacit.methods.method import Method
 from tacit.methods.newton.middle import middle_sum
 from tacit.methods.newton.statistic import Plan as NewtonPlan
-from tacit.methods.newton.statistic import moments_sum, response_sum, squares_sum, triangle
+from tacit.methods.newton.statistic import moments_sum, response_sum, squares_sum
+from tacit.methods.newton.triangle import triangle
 from tacit.privacy.guarantee import Relation, Unit
 
 from .conftest import make_data
@@ -224,7 +225,8 @@ def test_sizes_are_numbers_of_persons_and_a_partys_is_told_to_nobody() -> None:
     assert model.delta_ == pytest.approx(1e-6)
     assert model.guarantee_.unit == "person"
     told = " ".join(model.report.text().split())
-    assert "all records of one person, which may be replaced by any others" in told
+    assert "everything but all records of one person can raise" in told
+    assert "These records may be replaced by any others" in told
     assert "Persons: 90" in told
     assert "of m records of one person each weighs 1/m" in told
     assert "Intervals take persons for the sample" in told

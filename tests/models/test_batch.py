@@ -104,6 +104,15 @@ def test_separable_problems_with_a_tiny_penalty():
         assert many.distance_bound[p] <= 1e-5
 
 
+@pytest.mark.parametrize("l2", [1e-300, 1e-18, 1e-9])
+def test_a_penalty_that_rounding_swallows_fails_in_no_stack(l2):
+    X = np.repeat(np.random.default_rng(4).normal(size=(2, 30)), 5, axis=0)  # the same two rows again and again
+    y, offsets = np.tile([0, 1], 5), np.array([0, 4, 10])
+    many = fit_many(X, y, offsets, problem=Problem(n_features=30, l2=l2, intercept="none"), finish=False)
+    assert many.theta.shape == (2, 30)
+    assert not (many.distance_bound < 0).any()
+
+
 def test_repeated_and_empty_rows():
     X = np.repeat(np.random.default_rng(4).normal(size=(3, 30)), 4, axis=0)
     X[:4] = 0

@@ -74,5 +74,5 @@ def test_one_file_is_one_party(tmp_path: Path) -> None:
 def test_a_file_that_is_not_of_its_kind(tmp_path: Path) -> None:
     path = tmp_path / "fake.parquet"
     path.write_text("age,t\n30,no\n")
-    with pytest.raises(DataError, match=r"fake.parquet cannot be read .*check that it is a file of the kind"):
+    with pytest.raises(DataError, match=r"fake.parquet cannot be read; it is not of the kind"):
         Federation.from_files(SCHEMA, {"north": path})

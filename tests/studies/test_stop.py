@@ -15,34 +15,9 @@ from tacit.studies.looks import Look, Reached, look_methods, plan_words, planned
 from tacit.studies.run import method_of
 from tacit.studies.study import Study
 
-PLAIN = """
-[study]
-name = "trial"
-purpose = "Who recovers?"
+from ..daemon.conftest import STUDY
 
-[target]
-name = "recovered"
-classes = ["no", "yes"]
-
-[[feature]]
-name = "age"
-kind = "numeric"
-low = 20
-high = 90
-
-[[feature]]
-name = "treated"
-kind = "binary"
-
-[method]
-name = "private-newton"
-
-[privacy]
-epsilon = 1.0
-
-[federation]
-quorum = 2
-"""
+PLAIN = STUDY.replace('"averaging"', '"private-newton"').replace("deadline_seconds = 60\n", "")
 STOP = '\n[stop]\nlooks = [100, 200, 400]\ncoefficient = "age"\nhalf_width = 0.02\n'
 AUC = "\n[stop]\nlooks = [100, 200]\nauc = 0.01\n"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.methods.averaging.statistic import local_model
 from tacit.studies.study import Study
-from tests.daemon.conftest import STUDY
+from tests.daemon.conftest import STUDY, allow
 from tests.web.browser import Browser, LiveSite, live
 from tests.web.conftest import PASSWORD
 from tests.web.party import TRIAL, PartyOffice, make_party_office
@@ -37,6 +37,7 @@ def party(tmp_path: Path) -> Iterator[tuple[PartyOffice, LiveSite]]:
 
 def test_an_owner_reads_accepts_agrees_and_leaves(browser: Browser, party: tuple[PartyOffice, LiveSite]) -> None:
     office, site = party
+    allow(office.folder, 3.0, 3.0)
     digest = office.announce()
     page = browser.page()
     page.goto(f"{site.url}/log-in")
@@ -63,6 +64,7 @@ def test_an_owner_reads_accepts_agrees_and_leaves(browser: Browser, party: tuple
 
 def test_the_other_pages_are_good_to_look_at(browser: Browser, party: tuple[PartyOffice, LiveSite]) -> None:
     office, site = party
+    allow(office.folder, 3.0, 3.0)
     office.announce()
     exact = office.announce(EXACT)
     office.office.opt_in(TRIAL, runs=3)

@@ -26,6 +26,8 @@ def to_matrix(X: Any, name: str) -> npt.NDArray[Any]:
     """X as an array of two dimensions, whatever it holds; `name` is what messages call it."""
     if hasattr(X, "toarray"):
         raise SettingError(f"{name} is a sparse matrix; give a dense one, for instance {name}.toarray()")
+    if X is None or isinstance(X, str | bytes | dict | set):
+        raise SettingError(f"{name} is a {type(X).__name__}; give a matrix of shape (n, d), or a data frame")
     try:
         matrix = np.asarray(X)
     except ValueError as error:

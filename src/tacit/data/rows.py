@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tacit.data.encoding import clip_rows
+from tacit.data.label import normal
 from tacit.data.matrix import names_of, to_matrix
 from tacit.data.schema import Schema
 from tacit.data.source import connect, no_records_in_errors, open_file
@@ -85,3 +86,19 @@ def _encoded(public: Any, schema: Schema) -> Floats:
         return np.asarray(public, dtype=np.float64)
     except (TypeError, ValueError):
         raise SettingError("public is no matrix of numbers; give encoded columns, a data frame or a path") from None
+
+
+def positions_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any], X: Rows) -> npt.NDArray[np.int64]:
+    """The position of each label of X among the classes, however it is written: 1, 1.0 and "1" are the same."""
+    n_records = len(X) if isinstance(X, np.ndarray | pd.DataFrame | list) else len(np.asarray(X))
+    if labels.shape != (n_records,):
+        raise SettingError(
+            f"y of shape {labels.shape} does not fit the {n_records} records of X; give one label for each"
+        )
+    position = {normal(label): i for i, label in enumerate(classes.tolist())}
+    values, inverse = np.unique(labels, return_inverse=True)
+    indices = np.array([position.get(normal(value), -1) for value in values.tolist()], dtype=np.int64)
+    if np.any(indices < 0):
+        raise SettingError(f"y holds {np.sum(indices < 0)} labels that are none of the classes {', '.join(position)}")
+    told: npt.NDArray[np.int64] = indices[inverse]
+    return told

@@ -80,7 +80,9 @@ def no_records_in_errors(where: str) -> Iterator[None]:
         )
         told = f"{where} cannot be read{place}"
         if not place:
-            told += f" ({type(error).__name__}); check that it is a file of the kind that its name says, and whole"
+            told += (
+                "; it is not of the kind that its name says, or not whole. Write it anew, or give it its right ending"
+            )
         raise DataError(told) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tacit.rand import Rng
 from tacit.secure.center.center import Center
 from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.unit import Unit
+
+_MOST_SHOWN = 20
 
 
 class Federation:
@@ -244,6 +247,21 @@ class Federation:
 
     def __repr__(self) -> str:
         return f"Federation(study={self.study!r}, n_parties={self.n_parties}, n_records={sum(self.sizes.values())})"
+
+    def _repr_html_(self) -> str:
+        """The parties as a notebook shows them: names, and what is public of their sizes."""
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{size:,}</td></tr>"
+            if size
+            else f"<tr><td>{escape(name)}</td><td></td></tr>"
+            for name, size in list(self.sizes.items())[:_MOST_SHOWN]
+        )
+        more = self.n_parties - _MOST_SHOWN
+        return (
+            f"<div><strong>Federation of {self.n_parties:,} parties</strong>, study {escape(self.study)}"
+            f"<table><thead><tr><th>party</th><th>records</th></tr></thead><tbody>{rows}</tbody></table>"
+            f"{f'<p>and {more:,} more</p>' if more > 0 else ''}</div>"
+        )
 
     # --- for authors of methods and engines --------------------------------------------------------------------------
 

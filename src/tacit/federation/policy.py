@@ -30,12 +30,12 @@ class Policy:
         columns: the columns it lets a study use; None allows every one.
         min_records: the fewest records with which it answers at all.
         min_records_exact: the fewest with which it gives exact statistics that adding up alone hides. In a small party
-            that hides little: of two parties that fit together, one recovered the other's records from the iterates to
-            1e-11 when they were 1 or 2, mostly when they were 3, sometimes when 5, never when 8 (4 or 5 features).
+            that hides little. Of two parties with 4 or 5 features, one recovered the other's records from the iterates,
+            to 1e-11. It did when they were 1 or 2, mostly when they were 3, sometimes when 5, never when 8.
         budget: the most that its records may cost.
-        not_private: the methods whose releases it accepts although no epsilon bounds them: baselines that disclose
-            statistics, exact openings, the papers' own calibrations, epsilon = infinity; and those whose epsilon holds
-            only if the coordinator is honest (`curator-averaging`).
+        not_private: the methods whose releases it accepts although no epsilon bounds them. These are baselines that
+            disclose statistics, exact openings, the papers' own calibrations and epsilon = infinity. It also names
+            those whose epsilon holds only if the coordinator is honest (`curator-averaging`).
         approvers: the fingerprints of those of whom one must have signed a study; None asks for no signature.
 
     Example:

@@ -16,6 +16,7 @@ from tacit.errors import DataError, SettingError
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]
+MOST_CLASSES = 100  # of whole numbers, where most records have one of their own: more are a quantity or an id
 MOST_NUMBERS = 50  # more different numbers with a point than this are measurements and no labels
 
 
@@ -48,6 +49,11 @@ def _check_labels(labels: npt.NDArray[Any]) -> None:
         raise DataError(
             f"Unknown label type: y holds {len(distinct)} different numbers with a point, which look continuous; "
             f"give classes: whole numbers or text"
+        )
+    if labels.dtype.kind in "iu" and len(distinct) > MOST_CLASSES and 2 * len(distinct) > len(labels):
+        raise DataError(
+            f"Unknown label type: y holds {len(distinct)} different numbers for {len(labels)} records, which look like "
+            f"a quantity or an id; give classes, such as y > 10"
         )
     if len(distinct) < 2:
         raise DataError(f"y has {len(distinct)} class; a classifier needs records of at least 2")

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.federation.traffic import Traffic
 from tacit.models.inference import Inference
+from tacit.report.facts import TrafficFacts
 from tacit.unit import Unit
 
 Floats = npt.NDArray[np.float64]
@@ -65,6 +67,12 @@ def offer_notices(offers: Mapping[str, float], shares: Mapping[str, float]) -> t
     )
 
 
+def notices_of(learned: Learned, unit: Unit, offers: Mapping[str, float], plan: Any) -> tuple[str, ...]:
+    """All that a reader of the report should know besides."""
+    weighing = weighing_notices(unit, has_intervals=learned.inference is not None)
+    return (*learned.notices, *weighing, *offer_notices(offers, plan.cohort.shares if offers else {}))
+
+
 def effective_settings(settings: Mapping[str, object], plan: Any, delta: float) -> dict[str, object]:
     """What a run made of the settings that were left to the method, as far as its plan tells."""
     places = (plan, getattr(plan, "cohort", None), getattr(plan, "promise", None))
@@ -76,3 +84,13 @@ def effective_settings(settings: Mapping[str, object], plan: Any, delta: float) 
     if "l2" in found and found["l2"] is None and hasattr(plan, "l2_mean"):
         found["l2"] = plan.l2_mean * plan.cohort.n_units  # a plan has that of the mean over records
     return {name: value for name, value in found.items() if isinstance(value, bool | int | float | str | tuple)}
+
+
+def traffic_facts(traffic: Traffic) -> TrafficFacts:
+    """What travelled, for a report."""
+    return TrafficFacts(
+        rounds=traffic.rounds,
+        messages=traffic.messages,
+        bytes_up=traffic.bytes_up,
+        bytes_down=traffic.bytes_down,
+    )

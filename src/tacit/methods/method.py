@@ -22,8 +22,7 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError as ScikitNotFittedError
 
-from tacit.data.label import normal
-from tacit.data.rows import Rows, encode_rows
+from tacit.data.rows import Rows, encode_rows, positions_of
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.errors import SettingError, UserError
@@ -32,18 +31,20 @@ from tacit.federation.channel import Channel, Given
 from tacit.federation.federation import Federation
 from tacit.federation.group import SizesTold, SumGroup
 from tacit.methods.cohort import Cohort, Promise
-from tacit.methods.learned import Learned, effective_settings, offer_notices, weighing_notices
+from tacit.methods.learned import Learned, effective_settings, notices_of, traffic_facts
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
+from tacit.methods.setting import settings_of
 from tacit.privacy.accounting import epsilon_of, guarantee_of
 from tacit.privacy.event import Composed, Event, Gaussian
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
 from tacit.report.coefficient import coefficient_rows, coefficient_table, fit_facts, interval_table
-from tacit.report.facts import PartyFacts, RunFacts, TrafficFacts
+from tacit.report.facts import PartyFacts, RunFacts
 from tacit.report.heading import parse_headings
 from tacit.report.identity import column_facts
 from tacit.report.joint import joint_tests
 from tacit.report.metrics import Metrics, evaluate
+from tacit.report.notebook import rounds_shown
 from tacit.report.page import Report
 from tacit.report.text import summary_text
 
@@ -140,7 +141,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def weighted_unit(self) -> Unit:
         """Whose records weigh 1 together in a sum; a method that cannot choose its unit weighs all records alike."""
-        return self.unit if "unit" in self._get_param_names() else "record"
+        return self.unit if "unit" in settings_of(type(self)) else "record"
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         """What a run with this group is: the same for the coordinator and for every party."""
@@ -207,10 +208,11 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_settings()
         started = time.perf_counter()
         before = parties.told_sizes(self)
-        run = parties.begin(self)
-        self.delta_: float = run.delta
-        with run:
-            learned = self._learn(run, run.plan)
+        with rounds_shown(parties, f"fitting {self.name}"):
+            run = parties.begin(self)
+            self.delta_: float = run.delta
+            with run:
+                learned = self._learn(run, run.plan)
         self._take_columns(parties.schema, parties.labels)
         if learned.coef is not None and learned.intercept is not None:
             self.coef_: Floats = learned.coef
@@ -322,6 +324,11 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.coef_ = np.asarray(state["coef"], dtype=np.float64)
         self.intercept_ = np.asarray(state["intercept"], dtype=np.float64)
 
+    def _html_repr(self) -> str:
+        """A fitted model as a notebook shows it; of one that is not, its settings."""
+        fitted = self.__sklearn_is_fitted__()
+        return self.report.brief_html() if fitted else str(BaseEstimator._html_repr(self))
+
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -351,14 +358,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return X.arrays()[1]
         if y is None:
             raise SettingError("y is missing: give the true classes, or a Table, which brings its own")
-        position = {normal(label): i for i, label in enumerate(self.classes_.tolist())}
-        values, inverse = np.unique(np.asarray(y), return_inverse=True)
-        indices = np.array([position.get(normal(value), -1) for value in values.tolist()], dtype=np.int64)
-        if np.any(indices < 0):
-            raise SettingError(
-                f"y holds {np.sum(indices < 0)} labels that are none of the classes {', '.join(position)}"
-            )
-        return indices[inverse]
+        return positions_of(np.asarray(y), self.classes_, X)
 
     def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         columns = column_facts(run.schema)
@@ -373,24 +373,13 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             target=run.schema.target.name,
             parties=tuple(self._party_facts(name, size, run.traffic.given.get(name)) for name, size in sizes.items()),
             guarantee=self.guarantee_,
-            traffic=TrafficFacts(
-                rounds=run.traffic.rounds,
-                messages=run.traffic.messages,
-                bytes_up=run.traffic.bytes_up,
-                bytes_down=run.traffic.bytes_down,
-            ),
+            traffic=traffic_facts(run.traffic),
             seconds=seconds,
             coefficients=coefficient_rows(learned.coef, learned.intercept, run.schema, learned.inference),
             columns=columns,
-            joint=()
-            if learned.coef is None
-            else joint_tests(learned.inference, run.schema, columns, len(learned.coef)),
+            joint=joint_tests(learned.inference, run.schema, columns, 0 if learned.coef is None else len(learned.coef)),
             fit=fit_facts(learned.inference, run.n_records or None),
-            notices=(
-                *learned.notices,
-                *weighing_notices(self.weighted_unit, has_intervals=learned.inference is not None),
-                *offer_notices(run.offers, run.plan.cohort.shares if run.offers else {}),
-            ),
+            notices=notices_of(learned, self.weighted_unit, run.offers, run.plan),
             seeded=run.seeded,
             verdict=learned.verdict,
             finished=datetime.now(UTC).isoformat(timespec="seconds"),

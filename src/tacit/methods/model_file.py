@@ -76,7 +76,9 @@ class ModelFile:
         try:
             text = Path(path).read_bytes()
         except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}") from error
+            raise DataError(
+                f"{path} cannot be read: {error.strerror}; give the path of a file that `model.save` wrote"
+            ) from error
         return cls.parse(text, str(path))
 
     @classmethod

@@ -1,8 +1,11 @@
 """Thousands of small penalised fits at once: the same optima as `solver.fit`, and certified like them.
 
 1. Problems of like size are stacked, short ones padded with rows of weight 0.
-2. A problem with fewer records m than features only moves in the span of its records. It is rotated there: with
-   X X' = U L U', the rows Z = U L^{1/2} have the same inner products, hence the same optimum theta = X'U L^{-1/2} beta.
+2. A problem with fewer records m than features only moves in the span of its records. For two classes without a free
+   intercept it is solved in the records' own coordinates, theta = X'a. With K = X X', residuals r and their slopes W
+   the Newton step is -(l2 + W K)^{-1} (r + l2 a): by Woodbury, (l2 + X'WX)^{-1} X' = X' (l2 + W K)^{-1}.
+   Others are rotated: with X X' = U L U', the rows Z = U L^{1/2} have the same inner products, hence the same optimum
+   theta = X'U L^{-1/2} beta. That costs an eigenvalue problem each.
 3. Damped Newton on all problems of a stack; those that are done drop out.
 4. Gradient and distance bound are computed afresh from theta and X. What the stacked arithmetic could not bring within
    the tolerance goes through the single solver, which finishes it or says why it cannot.
@@ -158,6 +161,10 @@ class _Stack:
 
     def solve(self) -> tuple[Array, Array, Array, Labels]:
         """theta, gradient norms, distance bounds, and which of them are good enough."""
+        if self.n_scores == 1 and self.problem.intercept != "free" and self.X.shape[1] < self.X.shape[2]:
+            theta = self._in_records()[:, None, :] @ self.X
+            norm, bound, done = self._certify(theta)
+            return theta[:, 0], norm, bound, done
         penalised = self.X[:, :, : self.problem.n_features] if self.problem.intercept == "free" else self.X
         Z, back = penalised, None
         if penalised.shape[1] < penalised.shape[2]:
@@ -172,8 +179,41 @@ class _Stack:
         if back is not None:
             coefficients = (beta[:, :, :width] @ back.transpose(0, 2, 1)) @ penalised
             theta = np.concatenate([coefficients, beta[:, :, width:]], axis=2)
-        norm, bound, done = self._certify(theta, Z, beta, penalty)
+        modulus = self._modulus(Z, beta, penalty) if self.problem.intercept == "free" else None
+        norm, bound, done = self._certify(theta, modulus)
         return theta.reshape(len(theta), *self.problem.loss.shape), norm, bound, done
+
+    def _in_records(self) -> Array:
+        """a, of shape (P, m): damped Newton as below, on theta = X'a of two classes."""
+        K = self.X @ self.X.transpose(0, 2, 1)
+        sign, weight, l2 = 2.0 * self.y - 1.0, self.weight, self.l2[:, None]
+        everything = np.zeros(weight.shape)
+        active, a, Ka = np.arange(len(K)), everything, np.zeros(weight.shape)
+        value, slope, slopes = _records_loss(Ka, a, sign, weight, l2)
+        step, length = _records_step(K, slopes, slope, l2), np.ones(len(K))
+        for _ in range(self.problem.max_passes):
+            Kstep = (K @ step[:, :, None])[:, :, 0]
+            size = np.sqrt(np.maximum(0.0, (step * Kstep).sum(axis=1)))  # of the step in theta
+            small = size <= _LAST_STEP * np.maximum(1.0, np.sqrt(np.maximum(0.0, (a * Ka).sum(axis=1))))
+            everything[active] = np.where(small[:, None], a + step, a)
+            keep = ~small
+            if not keep.any():
+                break
+            if not keep.all():
+                active, K, sign, weight, l2 = active[keep], K[keep], sign[keep], weight[keep], l2[keep]
+                a, Ka, value, slope, slopes = a[keep], Ka[keep], value[keep], slope[keep], slopes[keep]
+                step, Kstep, length = step[keep], Kstep[keep], length[keep]
+            trial, Ktrial = a + length[:, None] * step, Ka + length[:, None] * Kstep
+            new_value, new_slope, new_slopes = _records_loss(Ktrial, trial, sign, weight, l2)
+            descent = (slope * Kstep).sum(axis=1)
+            falls = new_value <= value + 1e-4 * length * descent
+            taken = falls | (np.abs((new_slope * Kstep).sum(axis=1)) <= 0.5 * np.abs(descent))
+            length = np.where(taken, 1.0, 0.5 * length)
+            value, at = np.where(taken, new_value, value), taken[:, None]
+            a, Ka = np.where(at, trial, a), np.where(at, Ktrial, Ka)
+            slope, slopes = np.where(at, new_slope, slope), np.where(at, new_slopes, slopes)
+            step = np.where(at, _records_step(K, slopes, slope, l2), step)
+        return everything
 
     def _newton(self, Z: Array, penalty: Array) -> Array:
         """Damped Newton on every problem until its step is tiny, which is still taken."""
@@ -247,8 +287,11 @@ class _Stack:
         residual = (weight[:, :, None] * subtract_label(P, y)).transpose(0, 2, 1)
         return (weight * record_loss).sum(axis=1), residual, pairs
 
-    def _certify(self, theta: Array, Z: Array, beta: Array, penalty: Array) -> tuple[Array, Array, Labels]:
-        """Gradient norms and distance bounds at theta, from X itself (the proofs stand in `certificate`)."""
+    def _certify(self, theta: Array, modulus: Array | None = None) -> tuple[Array, Array, Labels]:
+        """Gradient norms and distance bounds at theta, from X itself (the proofs stand in `certificate`).
+
+        `modulus` is the least curvature, where an intercept is free of the penalty.
+        """
         _, residual, _ = self._residuals(self.X, self.y, self.weight, theta)
         l2 = np.repeat(self.l2[:, None], self.X.shape[2], axis=1)
         if self.problem.intercept == "free":
@@ -261,8 +304,8 @@ class _Stack:
         relative = np.expm1(6 * (k + 3) * _U * radius * length) + (32 + 2 * self.problem.n_classes) * _U
         rounding = ((m + 3) * _U + 2 * relative) * np.abs(residual).sum(axis=(1, 2)) * radius
         rounding += 4 * _U * (norm + np.linalg.norm(pull, axis=(1, 2)))
-        if self.problem.intercept == "free":
-            modulus, reach = self._modulus(Z, beta, penalty), radius * (1.0 if self.n_scores == 1 else math.sqrt(2))
+        if modulus is not None:
+            reach = radius * (1.0 if self.n_scores == 1 else math.sqrt(2))
             computed, bound = (_distance(g, modulus, reach) for g in (norm, norm + rounding))
         else:
             computed, bound = norm / self.l2, (norm + rounding) / self.l2
@@ -274,6 +317,22 @@ class _Stack:
         _, _, H = self._evaluate(Z, self.y, self.weight, beta, penalty)
         error = 16 * _U * sum(self.X.shape[1:]) * np.trace(H, axis1=1, axis2=2)
         return np.asarray(np.minimum(np.linalg.eigvalsh(H)[:, 0], self.l2) - error)
+
+
+def _records_loss(scores: Array, a: Array, sign: Array, weight: Array, l2: Array) -> tuple[Array, Array, Array]:
+    """The objective (P,), its slope r + l2 a and the slopes W of the residuals, both (P, m)."""
+    margin = sign * scores
+    wrong = weight * expit(-margin)
+    value = (weight * np.logaddexp(0.0, -margin) + 0.5 * l2 * a * scores).sum(axis=1)
+    return value, l2 * a - sign * wrong, wrong * expit(margin)
+
+
+def _records_step(K: Array, slopes: Array, slope: Array, l2: Array) -> Array:
+    """-(l2 + W K)^{-1} (r + l2 a): singular by rounding alone, since W K has no negative eigenvalue."""
+    A = slopes[:, :, None] * K
+    diagonal = np.arange(K.shape[1])
+    A[:, diagonal, diagonal] += l2
+    return _solve(A, slope)
 
 
 def _rotate(X: Array) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ By Woodbury's identity
     H^-1 g = (g - A'(l2 I + A A')^-1 A g) / l2,   A A' = D^(1/2) K D^(1/2),   K = X X'.
 
 K is made once; rows of mostly zeros, such as texts, are multiplied as such. A step then costs n^3 / 3 + 4 n d instead
-of n d^2 / 2 + d^3 / 3. A factor is kept while steps with it shrink the gradient to a fifth. What comes out is a guess:
+of n d^2 / 2 + d^3 / 3. A factor is kept while steps with it halve the gradient. What comes out is a guess:
 `solver` certifies it by its gradient in the given columns.
 """
 
@@ -26,7 +26,7 @@ from tacit.models.problem import Problem
 
 _LEAST_COLUMNS = 256  # with fewer, the curvature itself is cheap
 _MOST_ROWS = 4096  # a matrix of 128 MB
-_KEPT = 0.2  # a factor is kept while the gradient shrinks to so much of itself
+_KEPT = 0.5  # a factor is kept while the gradient shrinks to so much of itself
 _MOST_STEPS = 100
 _SHORTEST = 2.0**-30
 _SPARSE = 0.1  # a share of entries that are not 0, below which rows are worth keeping as sparse ones

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 
 import jinja2
@@ -72,7 +73,10 @@ class Document(ABC):
 
     def _render(self, *, whole: bool) -> str:
         template, values = self._page_parts()
-        return _environment().get_template(template).render(values, whole=whole)
+        return self._fill(template, {**values, "whole": whole})
+
+    def _fill(self, template: str, values: Mapping[str, object]) -> str:
+        return _environment().get_template(template).render(values)
 
 
 def _environment() -> jinja2.Environment:

@@ -45,6 +45,7 @@ from tacit.report.text import (
 from tacit.report.verdict import verdict_lines
 
 MOST_ROWS = 200
+BRIEF_ROWS = 25
 
 
 class Report(Document):
@@ -89,6 +90,21 @@ class Report(Document):
             "verdict": list(verdict_lines(self.facts, self.metrics)),
             "metrics": plain(self.metrics),
         }
+
+    def brief_html(self) -> str:
+        """The first part alone, as a notebook shows a fitted model."""
+        facts = self.facts
+        table = coefficient_grid(facts, BRIEF_ROWS)
+        return self._fill(
+            "summary.html.j2",
+            {
+                "title": f"{printable(facts.target)}, learned by {facts.method_name}",
+                "facts": facts,
+                "verdicts": verdict_lines(facts, self.metrics),
+                "lead": lead(facts),
+                "coefficients": table if table.rows else None,
+            },
+        )
 
     def _page_parts(self) -> tuple[str, dict[str, object]]:
         facts = self.facts

@@ -54,6 +54,10 @@ class Rehearsal:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be rehearsed."""
+        if not isinstance(self.sizes, Mapping) or not all(isinstance(size, int) for size in self.sizes.values()):
+            raise SettingError(
+                f"sizes = {self.sizes!r} must be names with whole numbers of records, such as {{'north': 5000}}"
+            )
         if not self.sizes or min(self.sizes.values()) < 1:
             raise SettingError(f"sizes = {dict(self.sizes)} must give each party at least one record")
         if self.repeats is not None and self.repeats < 2:

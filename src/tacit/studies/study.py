@@ -11,9 +11,9 @@ import math
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 from tacit.data.feature import Numeric
 from tacit.data.schema import Schema
@@ -22,6 +22,7 @@ from tacit.studies.content import checked_content, with_content
 from tacit.studies.reading import BOUND_ADVICE, named, read_study
 from tacit.studies.request import FederationRequest, PrivacyRequest, checked_settings
 from tacit.studies.stop import EnrolmentRequest, StopRequest
+from tacit.studies.strict import nearest
 from tacit.studies.toml import toml_lines
 from tacit.visible import unseen
 
@@ -34,7 +35,7 @@ _NAME = re.compile(r"\w[^/\\:]*")
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """One question to several parties.
+    """One question to several parties; `privacy` and `federation` may be given as the tables of a study file are.
 
     Guarantees:
         Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`. No text of it
@@ -76,6 +77,14 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse what a study file could not say."""
+        if not isinstance(self.schema, Schema):
+            raise StudyError(f"schema is a {type(self.schema).__name__}; give a tacit.Schema(features, target)")
+        if isinstance(self.privacy, int | float):
+            raise StudyError(f"privacy is a number; write privacy={{'epsilon': {self.privacy:g}}}")
+        if isinstance(self.privacy, Mapping):
+            object.__setattr__(self, "privacy", _made(PrivacyRequest, "privacy", self.privacy))
+        if isinstance(self.federation, Mapping):
+            object.__setattr__(self, "federation", _made(FederationRequest, "federation", self.federation))
         for key, value in (("study.name", self.name), ("study.purpose", self.purpose), ("method.name", self.method)):
             if value is not None and not value.strip():
                 raise StudyError(f"{key} is empty; a party must be able to read what it consents to")
@@ -102,6 +111,12 @@ class Study:
             raise StudyError("an [enrolment] needs looks: give [stop] looks, or enrolment.records")
         _check_visible(_as_written(self.as_dict()))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same; one that can also be run in code (`studies.in_code`) is no other study."""
+        if not isinstance(other, Study):
+            return NotImplemented
+        return all(getattr(self, one.name) == getattr(other, one.name) for one in fields(Study))
+
     @property
     def person(self) -> str | None:
         """The column that says whose a record is, where the promise is for persons."""
@@ -113,7 +128,7 @@ class Study:
         return () if self.person is None else (self.person,)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, known_methods: Collection[str] | None = None) -> Study:
+    def read(cls, path: str | os.PathLike[str], *, known_methods: Collection[str] | None = None) -> Self:
         """The study in a file; whatever is wrong with it is a `StudyError` that starts with the file's name."""
         source = os.fspath(path)
         try:
@@ -124,10 +139,10 @@ class Study:
         except UnicodeDecodeError as error:
             raise StudyError(f"{source}: is not UTF-8 text at byte {error.start}; save it as UTF-8") from None
         with named(source):
-            return with_content(cls.parse(text, source=source, known_methods=known_methods))
+            return cast(Self, with_content(cls.parse(text, source=source, known_methods=known_methods)))
 
     @classmethod
-    def parse(cls, text: str, source: str = "the study file", *, known_methods: Collection[str] | None = None) -> Study:
+    def parse(cls, text: str, source: str = "the study file", *, known_methods: Collection[str] | None = None) -> Self:
         """The study that `text` says; with `known_methods`, the method must be one of them."""
         with named(source):
             return cls(**read_study(text, source, known_methods))
@@ -174,6 +189,22 @@ class Study:
         parts.append(["[federation]", *toml_lines(self.federation.as_dict())])
         parts += [[f"[{name}]", *toml_lines(table)] for name, table in self._later_tables().items()]
         return "\n\n".join("\n".join(lines) for lines in parts) + "\n"
+
+
+def _made(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
+    """A table of a study file, given as plain values."""
+    known = [one.name for one in fields(kind)]
+    for key in values:
+        if key not in known:
+            close = nearest(key, known)
+            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
+            raise StudyError(f"{table} has an unknown key {key!r}; {hint}")
+    if table == "privacy" and "epsilon" not in values:
+        raise StudyError("privacy.epsilon is missing; give it (1 is usual), or leave privacy out")
+    listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    if listed.get("person") is not None:
+        listed.setdefault("unit", "person")
+    return kind(**listed)
 
 
 def _as_written(form: dict[str, Any]) -> dict[str, object]:

@@ -17,7 +17,8 @@ from tacit.errors import PolicyRefusal, SettingError
 from tacit.methods.evaluation.statistic import LinearModel
 from tacit.methods.newton.measuring import BINS, measuring_grid, party_measuring
 from tacit.methods.newton.method import PrivateNewton
-from tacit.methods.newton.statistic import Plan, moments_sum, response_sum, squares_sum, symmetric, triangle
+from tacit.methods.newton.statistic import Plan, moments_sum, response_sum, squares_sum
+from tacit.methods.newton.triangle import symmetric, triangle
 from tacit.privacy.gaussian import gaussian_mu
 from tacit.unit import Unit
 

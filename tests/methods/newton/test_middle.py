@@ -18,7 +18,8 @@ from tacit.data.feature import Numeric, Target
 from tacit.errors import SettingError
 from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.middle import middle_sum, party_middle
-from tacit.methods.newton.statistic import Plan, Trial, symmetric, triangle, upper
+from tacit.methods.newton.statistic import Plan, Trial
+from tacit.methods.newton.triangle import symmetric, triangle, upper
 from tacit.privacy.gaussian import gaussian_mu
 
 from ..conftest import assert_drawn_from, cohort_of

@@ -29,7 +29,6 @@ from tacit.methods.newton.statistic import (
     Plan,
     Shape,
     Trial,
-    mirrored,
     moments_sum,
     party_moments,
     party_responses,
@@ -37,10 +36,8 @@ from tacit.methods.newton.statistic import (
     response_sum,
     shaped,
     squares_sum,
-    symmetric,
-    triangle,
-    upper,
 )
+from tacit.methods.newton.triangle import mirrored, symmetric, triangle, upper
 from tacit.methods.public_model import pretrain
 from tacit.models.response import response_norm
 from tacit.privacy.accounting import epsilon_of

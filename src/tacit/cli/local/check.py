@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tacit.cli.console import out, working
+from tacit.cli.console import working
+from tacit.cli.inspected import show_inspected
 
 
 def check(
@@ -33,11 +32,4 @@ def check(
     asked = Study.read(study)
     with working("checking"):
         found = [inspect_file(path, asked.schema, person=asked.person) for path in data]
-    if json_output:
-        print(json.dumps([{**asdict(one), "fits": one.fits} for one in found]))
-    else:
-        for one in found:
-            out.print("\n".join(one.lines()), markup=False, soft_wrap=True)
-            out.print(f"{one.file}: {'fits the study' if one.fits else 'does not fit the study'}", markup=False)
-    if not all(one.fits for one in found):
-        raise typer.Exit(2)
+    show_inspected(found, "the study", json_output=json_output, as_list=True)

@@ -6,13 +6,13 @@ import json
 import os
 import shlex
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tacit.cli.console import JsonOutput, err, number, out
+from tacit.cli.inspected import show_inspected
 from tacit.cli.network import party_ledger, party_serve
 from tacit.cli.network.acceptance import accept_on_terminal, accept_parties, confirm_study
 from tacit.cli.network.party_folder import FOLDER, Folder, opened
@@ -282,13 +282,7 @@ def check_data(study: Named, folder: Folder = FOLDER, json_output: JsonOutput = 
     _, consents = opened(folder)
     asked = _found(study, consents).read()
     found = PartyFile.read(folder).data.inspect(asked.schema, person=asked.person)
-    if json_output:
-        print(json.dumps({**asdict(found), "fits": found.fits}))
-    else:
-        out.print("\n".join(found.lines()), soft_wrap=True)
-        out.print(f"{found.file}: {'fits' if found.fits else 'does not fit'} {asked.name}", soft_wrap=True)
-    if not found.fits:
-        raise typer.Exit(2)
+    show_inspected([found], asked.name, json_output=json_output, as_list=False)
 
 
 @app.command("members")

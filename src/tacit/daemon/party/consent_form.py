@@ -172,7 +172,9 @@ def _warnings(study: Study, promise: Guarantee, counts_on: str) -> list[str]:
     if promise.is_private and promise.epsilon > 10:
         found.append(f"Epsilon {promise.epsilon:g} is a weak promise: 1 is usual, 10 is weak.")
     if counts_on:
-        found.append(_sentence(f"The promise holds only if this does: {counts_on}"))
+        found.append(
+            _sentence(f"The promise holds only if this does not happen. {counts_on[:1].upper()}{counts_on[1:]}")
+        )
     if study.federation.colluders == 0:
         found.append("If one other party tells the coordinator what it added, you have less protection than promised.")
     return found

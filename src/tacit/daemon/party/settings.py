@@ -102,8 +102,8 @@ class DataSource:
         )
 
     def check_there(self) -> None:
-        """Refuse a file that is not there, or that this account may not read; a database is not asked."""
-        if self.file is None:
+        """Refuse a file that is not there, or that this account may not read; databases and clusters are not asked."""
+        if self.file is None or self.cluster is not None:
             return
         if not self.file.is_file():
             raise SettingError(

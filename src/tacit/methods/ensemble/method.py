@@ -92,8 +92,8 @@ class Ensemble(Method):
         local: what the parties train: "logistic", "tree", "forest", "naive-bayes" or a name that every party has
             registered (`register_local_classifier`), or several of them, of which each party draws one. None is
             logistic. A party may choose for itself (`assign_local_classifier`).
-        l2: regularisation of logistic local classifiers, 1/C of scikit-learn; None takes each party's own rule,
-            (n / 300)^2 for n records and 1 at most (`party_l2`); with labels="avg" it is 1.
+        l2: regularisation of logistic local classifiers, 1/C of scikit-learn. None takes each party's own rule,
+            (n / 300)^2 for n records and 1 at most (`party_l2`). With labels="avg" it is 1.
         global_l2: that of the global classifier, with the public rows as records; None takes a public rule
             (`fit_statistic`, `default_l2_mean`).
         colluders: how many parties may pool what they know; None means 1, or 0 if there is one party.

@@ -69,15 +69,8 @@ from tacit.methods.newton.safeguard import Safeguard
 from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
 from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, exact_solution
-from tacit.methods.newton.statistic import (
-    Plan,
-    Trial,
-    party_moments,
-    party_responses,
-    party_squares,
-    release_event,
-    upper,
-)
+from tacit.methods.newton.statistic import Plan, Trial, party_moments, party_responses, party_squares, release_event
+from tacit.methods.newton.triangle import upper
 from tacit.methods.public_model import linear_model
 from tacit.methods.setting import check_l2, check_unit
 from tacit.methods.start_check import Evidence, start_notices

@@ -38,7 +38,8 @@ from tacit.federation.channel import Channel
 from tacit.federation.reply import Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import step
-from tacit.methods.newton.statistic import Plan, Trial, rows_of, shaped, symmetric, triangle, upper
+from tacit.methods.newton.statistic import Plan, Trial, rows_of, shaped
+from tacit.methods.newton.triangle import symmetric, triangle, upper
 from tacit.rand import Rng
 
 Floats = npt.NDArray[np.float64]

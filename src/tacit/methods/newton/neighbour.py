@@ -26,7 +26,8 @@ from tacit.federation.group import SumGroup
 from tacit.methods.cohort import Cohort
 from tacit.methods.neighbour import Neighbours
 from tacit.methods.newton.shape import opened_shape
-from tacit.methods.newton.statistic import Plan, moments_sum, response_sum, squares_sum, triangle
+from tacit.methods.newton.statistic import Plan, moments_sum, response_sum, squares_sum
+from tacit.methods.newton.triangle import triangle
 from tacit.privacy.noise.grid import NoiseGrid
 from tacit.unit import Unit
 

@@ -12,7 +12,8 @@ from tacit.federation.channel import Channel
 from tacit.methods.newton.moments import as_curvature, constant_row, steeper, with_constant
 from tacit.methods.newton.shape import Outline
 from tacit.methods.newton.solver import Equation, answer_directions
-from tacit.methods.newton.statistic import COUNTED, Plan, Shape, party_moments, upper
+from tacit.methods.newton.statistic import COUNTED, Plan, Shape, party_moments
+from tacit.methods.newton.triangle import upper
 
 Floats = npt.NDArray[np.float64]
 

@@ -51,6 +51,7 @@ from tacit.federation.reply import Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import step
 from tacit.methods.cohort import Cohort, bound_of
+from tacit.methods.newton.triangle import mirrored, symmetric, triangle
 from tacit.models.loss import CHUNK_ROWS
 from tacit.models.response import response_norm
 from tacit.privacy.event import Event, Gaussian, NotPrivate, Under
@@ -241,34 +242,6 @@ class Plan:
         """Refuse a model that is none, or too long to compute with."""
         if model.shape != (self.n_scores, self.width) or not float(np.linalg.norm(model)) <= _MOST_REACH:
             raise PolicyRefusal("the model that was sent does not fit this party's table, or is too long")
-
-
-def upper(B: Floats) -> Floats:
-    """The upper triangle of a symmetric matrix, as it is."""
-    triangle: Floats = B[np.triu_indices(len(B))]
-    return triangle
-
-
-def mirrored(triangle: Floats) -> Floats:
-    """The matrix of an `upper` triangle, to the last digit: coordinator and parties must size noise by the same one."""
-    k = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
-    B = np.zeros((k, k))
-    B[np.triu_indices(k)] = triangle
-    return np.triu(B) + np.triu(B, 1).T
-
-
-def triangle(A: Floats) -> Floats:
-    """The upper triangle of a symmetric matrix, off the diagonal times sqrt 2: its norm is Frobenius' norm."""
-    rows, columns = np.triu_indices(len(A))
-    packed: Floats = A[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2))
-    return packed
-
-
-def symmetric(packed: Floats) -> Floats:
-    """The matrix of a `triangle`."""
-    A: Floats = mirrored(packed)
-    A[~np.eye(len(A), dtype=bool)] *= math.sqrt(0.5)
-    return A
 
 
 def release_event(mu: float, relation: Relation) -> Event:

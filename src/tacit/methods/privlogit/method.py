@@ -99,8 +99,8 @@ class PrivLogit(Method):
         fit_intercept: whether to learn an intercept, which is not penalised.
         start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept); None
             starts at 0.
-        worse_start: what becomes of a start that the records make less likely than 0: "drop" begins at 0 instead, which
-            takes fewer rounds, and the report says so; "keep" begins there all the same, and compares nothing.
+        worse_start: what becomes of a start that the records make less likely than 0. "drop" begins at 0 instead, which
+            takes fewer rounds, and the report says so. "keep" begins there all the same, and compares nothing.
         standard_errors: whether to ask for the curvature at the optimum, for standard errors and a last Newton step.
 
     Example:

@@ -114,17 +114,18 @@ def summarise_table(values: Values) -> Summary:
 
 
 def _printed_again(values: Values) -> Finding:
-    """Whether the formulas give the sixteen numbers to the printed digits."""
-    parts, off = [], []
+    """Whether the formulas give the numbers of each column to a unit of the last printed digit."""
+    right: dict[str, list[bool]] = {"basic": [], "advanced": []}
+    off = []
     for row, (_, _, _, basic, advanced) in enumerate(ROWS):
-        cell = values[f"row-{row + 1}"]
-        for printed, value in ((basic, cell["basic"]), (advanced, cell["advanced"])):
-            same = abs(value - float(printed)) <= 1.01 * 10.0 ** -len(printed.partition(".")[2])
-            parts.append(same)
-            if not same:
+        for column, printed in (("basic", basic), ("advanced", advanced)):
+            value = values[f"row-{row + 1}"][column]
+            right[column].append(abs(value - float(printed)) <= 1.01 * 10.0 ** -len(printed.partition(".")[2]))
+            if not right[column][-1]:
                 off.append(f"{printed} is printed and the formula gives {_digits(value, printed)}")
-    why = f"{sum(parts)} of {len(parts)} numbers follow from theorem 3.3.2 to a unit of the last printed digit"
-    return judged(parts, "; ".join([why, *off]))
+    n_right = sum(map(sum, right.values()))
+    why = f"{n_right} of 16 numbers follow from theorem 3.3.2 to a unit of the last printed digit"
+    return judged([all(column) for column in right.values()], "; ".join([why, *off]))
 
 
 def _is_the_cost(values: Values) -> Finding:

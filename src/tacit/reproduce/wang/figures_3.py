@@ -116,7 +116,7 @@ def _gap(values: Values, data: str, calibration: str, value: float) -> float:
 def _small_budgets_are_worse(values: Values) -> Finding:
     data, present = _present(values, EPSILONS)
     small = [e for e in present if e <= 0.1]
-    parts = [_gap(values, one, "paper", e) > 0.02 for one in data for e in small]
+    parts = [all(_gap(values, one, "paper", e) > 0.02 for e in small) for one in data]
     told = [f"{DATA[one]}: {_told(values, _key(one, 'paper', small[0]))} at epsilon {small[0]:g}" for one in data]
     return judged(parts, f"{'; '.join(told)}; plain {' and '.join(_told(values, _plain(one)) for one in data)}")
 
@@ -124,7 +124,7 @@ def _small_budgets_are_worse(values: Values) -> Finding:
 def _intermediate_is_comparable(values: Values) -> Finding:
     data, present = _present(values, EPSILONS)
     middle = [e for e in present if 0.5 <= e <= 1]
-    parts = [_gap(values, one, "paper", e) <= 0.03 for one in data for e in middle]
+    parts = [all(_gap(values, one, "paper", e) <= 0.03 for e in middle) for one in data]
     told = [
         f"{DATA[one]}: {_gap(values, one, 'paper', e):.3f} below plain at epsilon {e:g}" for one in data for e in middle
     ]
