@@ -21,8 +21,8 @@ coefficients are drawn anew in each run: normal, 1.2 / sqrt(features) per standa
 have a standard deviation of 1.2 on average, whatever the rows are.
 
 These rows were looked at while the intervals were built. Of the real records below, adult and bank_marketing were
-looked at, and default_credit and heart_disease were not. When a direction counts as drowned was chosen on other draws of
-the same rows (seeds from 10,000 on; here they begin at 0), so these lines are no test on laws never seen.
+looked at, and default_credit and heart_disease were not. When a direction counts as drowned was chosen on other draws
+of the same rows (seeds from 10,000 on; here they begin at 0), so these lines are no test on laws never seen.
 
 | rows | what was drawn | declared |
 |---|---|---|
