@@ -27,13 +27,14 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from tacit import Ledger, Study, Table
+from tacit import Ledger, Table
 from tacit.methods import Method
 from tacit.storage import write_whole
 from tacit.studies import looking
 from tacit.studies.looking import LooksResult, fit_in_looks
 from tacit.studies.looks import LookMethods, look_methods
 from tacit.studies.stop import AUC
+from tacit.studies.study import Study
 
 PARTY_RECORDS = 500
 TRUTH = {"(intercept)": -0.8, "age": 0.03, "treated": 0.7, "dose": -0.5}

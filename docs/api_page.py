@@ -89,9 +89,11 @@ def public_methods(thing: object) -> list[tuple[str, str]]:
     """What a class of ours offers besides what estimators share, with the first line on each."""
     if inspect.ismodule(thing):
         return [(name, _first(getattr(thing, name))) for name in ("names", "load", "describe", "export")]
-    if not inspect.isclass(thing) or thing.__name__ not in ("Federation", "Table", "Study", "Ledger", "Policy", "Rng"):
+    known = ("Federation", "Table", "RunnableStudy", "Ledger", "Policy", "Rng")
+    if not inspect.isclass(thing) or thing.__name__ not in known:
         return []
-    found = [(name, _first(member)) for name, member in vars(thing).items() if not name.startswith("_")]
+    members = {name: member for kind in reversed(thing.__mro__[:-1]) for name, member in vars(kind).items()}
+    found = [(name, _first(member)) for name, member in members.items() if not name.startswith("_")]
     return [(name, told) for name, told in found if told]
 
 

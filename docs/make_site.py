@@ -1,7 +1,7 @@
 """Build the documentation site: `python docs/make_site.py` writes it into site/ and fails at the first warning.
 
 1. Every page of docs/ is copied. A formula becomes MathML, which browsers show without any script. A link to a file
-   beside docs/ leads to a copy of it.
+   beside docs/ leads to a copy of it. A picture that is dark says so.
 2. The menu is made: by reader, not by subject. A page that is in no part of it is an error.
 3. Zensical builds, strictly. Search is made to work without a network, and from a folder (`worker.js`).
 4. The links are followed (`links.py`).
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from latex2mathml.converter import convert
 from links import problems
+from PIL import Image
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -101,6 +102,20 @@ def with_files(text: str, page: Path, files: Path) -> str:
     return re.sub(r"\]\((\.\./[^)#:]+)\)", copied, text)
 
 
+def with_dark_pictures(text: str, page: Path) -> str:
+    """A page whose dark pictures say so: the others are turned about on a dark page (`site.css`)."""
+
+    def marked(found: re.Match[str]) -> str:
+        picture = page.parent / found[1]
+        if not picture.exists():
+            return found[0]
+        with Image.open(picture) as opened:
+            shade = opened.convert("L").resize((1, 1)).getpixel((0, 0))
+        return f"{found[0]}{{ .dark }}" if isinstance(shade, int) and shade < 110 else found[0]
+
+    return re.sub(r"!\[[^\]]*\]\(([^)]+\.png)\)", marked, text)
+
+
 def stage(folder: Path) -> list[str]:
     """Copy what readers see into `folder`; the pages' names."""
     pages = []
@@ -111,7 +126,8 @@ def stage(folder: Path) -> list[str]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
             pages.append(name.as_posix())
-            text = with_files(with_formulas(path.read_text(encoding="utf-8")), path, folder)
+            text = with_dark_pictures(with_formulas(path.read_text(encoding="utf-8")), path)
+            text = with_files(text, path, folder)
             (folder / name).write_text(text, encoding="utf-8")
         else:
             shutil.copyfile(path, folder / name)

@@ -8,6 +8,7 @@ reseeds its generator when the hypervisor tells of it, by VMGENID.)
 A pool would save little: small draws cost no more without one, and large ones only somewhat more.
 
 `Rng.seeded(seed)` repeats itself, for tests and simulations; a report of a run that used it says NOT PRIVATE (seeded).
+`public_choices(seed)` is for choices that are public anyway, such as a split of public data.
 """
 
 from __future__ import annotations
@@ -151,6 +152,11 @@ class Rng:
         first, self._next_block = self._next_block, self._next_block + -(-n // _BLOCK)
         blocks = range(first, self._next_block)
         return b"".join(hashlib.shake_256(key + i.to_bytes(8, "big")).digest(_BLOCK) for i in blocks)
+
+
+def public_choices(*seed: int) -> np.random.Generator:
+    """A numpy generator for choices that everybody may know: splits of public data, made-up rows. Never for noise."""
+    return np.random.default_rng(seed[0] if len(seed) == 1 else seed)
 
 
 def _resume(key: bytes, position: int) -> Rng:

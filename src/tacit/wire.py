@@ -23,6 +23,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -98,7 +99,7 @@ def _encode(value: Value, parts: list[bytes], depth: int) -> None:
             for key in sorted(value):
                 if not isinstance(key, str):
                     raise WireError(f"a key of type {type(key).__name__} has no encoding; keys are text")
-                parts.append(_sized(b"S", key.encode()))
+                parts.append(_key(key))
                 _encode(value[key], parts, depth + 1)
         case np.ndarray():
             _encode_array(value, parts)
@@ -116,6 +117,11 @@ def _encode_array(array: Array, parts: list[bytes]) -> None:
     parts.append(b"A" + code + struct.pack(f"<B{array.ndim}Q", array.ndim, *array.shape) + data)
 
 
+@lru_cache(maxsize=4096)  # what this program writes has few keys, again and again
+def _key(key: str) -> bytes:
+    return _sized(b"S", key.encode())
+
+
 def _sized(tag: bytes, data: bytes) -> bytes:
     return tag + _U32.pack(len(data)) + data
 
@@ -125,20 +131,24 @@ class _Reader:
 
     def __init__(self, message: bytes) -> None:
         self.message = message
+        self.end = len(message)
         self.at = 0
         self.n_values = 0
 
     def take(self, n_bytes: int) -> bytes:
-        if n_bytes > len(self.message) - self.at:
-            raise WireError(f"the message ends at byte {len(self.message)}, within a value")
-        self.at += n_bytes
-        return self.message[self.at - n_bytes : self.at]
+        start, self.at = self.at, self.at + n_bytes
+        if self.at > self.end:
+            raise self.cut_off()
+        return self.message[start : self.at]
+
+    def cut_off(self) -> WireError:
+        return WireError(f"the message ends at byte {self.end}, within a value")
 
     def number(self, layout: struct.Struct) -> int:
-        if layout.size > len(self.message) - self.at:
-            raise WireError(f"the message ends at byte {len(self.message)}, within a value")
-        number: int = layout.unpack_from(self.message, self.at)[0]
-        self.at += layout.size
+        start, self.at = self.at, self.at + layout.size
+        if self.at > self.end:
+            raise self.cut_off()
+        number: int = layout.unpack_from(self.message, start)[0]
         return number
 
     def value(self, depth: int) -> Value:
@@ -174,15 +184,21 @@ class _Reader:
 
     def count(self) -> int:
         count = self.number(_U32)
-        if count > len(self.message) - self.at:  # every item takes at least one byte
+        if count > self.end - self.at:  # every item takes at least one byte
             raise WireError(f"the message announces {count} items and ends before them")
         if self.n_values + count > MAX_VALUES:
             raise WireError(f"a message of more than {MAX_VALUES:,} values is over the limit; send numbers as an array")
         return count
 
     def text(self) -> str:
+        start = self.at + 4
+        if start > self.end:
+            raise self.cut_off()
+        self.at = start + _U32.unpack_from(self.message, self.at)[0]
+        if self.at > self.end:
+            raise self.cut_off()
         try:
-            return self.take(self.number(_U32)).decode()
+            return self.message[start : self.at].decode()
         except UnicodeDecodeError as error:
             raise WireError("a text is not UTF-8") from error
 

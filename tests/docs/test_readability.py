@@ -80,7 +80,8 @@ def test_reports_have_no_long_sentence_but_in_the_method_s_own_terms(method, tmp
 
 @pytest.mark.parametrize("name", tacit.__all__)
 def test_what_is_said_of_a_public_name_has_no_long_sentence(name: str) -> None:
-    text = (inspect.getdoc(getattr(tacit, name)) or "").partition("Example:\n")[0]
+    text = inspect.getdoc(getattr(tacit, name)) or ""
+    text = re.sub(r"^ *(>>>|\.\.\.).*$", "", text.partition("Example:\n")[0], flags=re.MULTILINE)
     text = re.sub(r"^ +([\w, ]+: )", r"\n\n\1", text, flags=re.MULTILINE)  # a setting and what it is
     formal = name == "Guarantee"  # the definition itself, with its formula
     assert readability.long_sentences(text)[formal:] == []

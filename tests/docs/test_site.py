@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from .conftest import ROOT, script
 
@@ -23,6 +24,12 @@ def test_a_formula_is_mathml(tmp_path: Path) -> None:
     assert "<math" in told
     assert "\\sum" not in told
     assert told.endswith("after; a price of $$5")
+
+
+@pytest.mark.parametrize(("shade", "told"), [(20, "![x](p.png){ .dark }"), (240, "![x](p.png)")])
+def test_a_dark_picture_says_so(tmp_path: Path, shade: int, told: str) -> None:
+    Image.new("L", (4, 4), shade).save(tmp_path / "p.png")
+    assert make_site.with_dark_pictures("![x](p.png)", tmp_path / "page.md") == told
 
 
 def test_a_page_in_no_part_of_the_menu_is_an_error(monkeypatch) -> None:
@@ -72,7 +79,7 @@ def test_the_site_works_from_a_folder_without_a_network(site: Path, browser) -> 
     page.goto(f"{(site / 'index.html').as_uri()}")
     page.get_by_role("button", name="Search").first.click()
     page.keyboard.type("norm_bound")
-    page.get_by_text("The study file").filter(visible=True).wait_for()  # found: the page itself does not show it
+    page.get_by_text("The study file").filter(visible=True).first.wait_for()  # found: the page itself does not show it
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
     assert page.problems == []
 
@@ -91,7 +98,7 @@ def test_no_page_is_wider_than_a_phone_and_none_is_white_in_the_dark(site: Path,
             const boxes = [document.body, ...document.querySelectorAll(".md-content *")];
             const lit = boxes.filter((box) => bright(getComputedStyle(box).backgroundColor));
             const white = lit.map((box) => box.outerHTML);
-            const bare = [...document.querySelectorAll(".md-content img")].filter(
+            const bare = [...document.querySelectorAll(".md-content img:not(.dark)")].filter(
                 (picture) => !getComputedStyle(picture).filter.includes("invert")
             );
             return [white.slice(0, 3), bare.map((picture) => picture.src)];

@@ -21,6 +21,7 @@ CLAIMS = [
     for k in range(len(finished.reproduction.claims))
 ]
 OTHERS = (-1000.0, 0.0, 0.5, 1000.0)  # what a number is changed to
+FACTORS = (0.5, 0.6, 0.7, 0.85, 1.15, 1.5, 2.0)  # what a number is multiplied by
 
 
 def test_pages_are_what_the_numbers_say() -> None:
@@ -60,13 +61,13 @@ def _changed(values: Any) -> Iterator[Any]:
     names = {_name(path) for path in paths}
     groups = [[path] for path in paths] + [[path for path in paths if _name(path) == name] for name in sorted(names)]
     for group in groups:
-        for other in OTHERS:
+        for other, factor in [*((other, 0.0) for other in OTHERS), *((0.0, factor) for factor in FACTORS)]:
             changed = copy.deepcopy(values)
             for path in group:
                 at = changed
                 for step in path[:-1]:
                     at = at[step]
-                at[path[-1]] = other
+                at[path[-1]] = other + factor * at[path[-1]]
             yield changed
 
 

@@ -88,8 +88,16 @@ def _encoded(public: Any, schema: Schema) -> Floats:
         raise SettingError("public is no matrix of numbers; give encoded columns, a data frame or a path") from None
 
 
-def positions_of(labels: npt.NDArray[Any], classes: npt.NDArray[Any], X: Rows) -> npt.NDArray[np.int64]:
-    """The position of each label of X among the classes, however it is written: 1, 1.0 and "1" are the same."""
+def positions_of(X: Rows, y: npt.ArrayLike | None, classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The position of each record's label among the classes, however it is written: 1, 1.0 and "1" are the same.
+
+    A table brings its own labels.
+    """
+    if isinstance(X, Table):
+        return X.arrays()[1]
+    if y is None:
+        raise SettingError("y is missing: give the true classes, or a Table, which brings its own")
+    labels = np.asarray(y)
     n_records = len(X) if isinstance(X, np.ndarray | pd.DataFrame | list) else len(np.asarray(X))
     if labels.shape != (n_records,):
         raise SettingError(

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -25,7 +24,6 @@ from sklearn.exceptions import NotFittedError as ScikitNotFittedError
 
 from tacit.data.rows import Rows, encode_rows, positions_of
 from tacit.data.schema import Schema
-from tacit.data.table import Table
 from tacit.errors import SettingError, UserError
 from tacit.federation.agreement import Ask, Terms
 from tacit.federation.channel import Channel, Given
@@ -35,6 +33,7 @@ from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.learned import Learned, effective_settings, notices_of, traffic_facts
 from tacit.methods.model_file import ModelFile
 from tacit.methods.neighbour import Neighbours
+from tacit.methods.setting import settings_of
 from tacit.privacy.accounting import epsilon_of, guarantee_of
 from tacit.privacy.event import Composed, Event, Gaussian
 from tacit.privacy.guarantee import Guarantee, Relation, Unit
@@ -141,7 +140,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def weighted_unit(self) -> Unit:
         """Whose records weigh 1 together in a sum; a method that cannot choose its unit weighs all records alike."""
-        return self.unit if "unit" in _settings_of(type(self)) else "record"
+        return self.unit if "unit" in settings_of(type(self)) else "record"
 
     def terms(self, schema: Schema, group: SumGroup) -> Terms:
         """What a run with this group is: the same for the coordinator and for every party."""
@@ -354,11 +353,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _truth(self, X: Rows, y: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
         self._check_fitted()
-        if isinstance(X, Table):
-            return X.arrays()[1]
-        if y is None:
-            raise SettingError("y is missing: give the true classes, or a Table, which brings its own")
-        return positions_of(np.asarray(y), self.classes_, X)
+        return positions_of(X, y, self.classes_)
 
     def _facts(self, run: Channel, learned: Learned, sizes: Mapping[str, int | None], seconds: float) -> RunFacts:
         columns = column_facts(run.schema)
@@ -377,9 +372,7 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             seconds=seconds,
             coefficients=coefficient_rows(learned.coef, learned.intercept, run.schema, learned.inference),
             columns=columns,
-            joint=()
-            if learned.coef is None
-            else joint_tests(learned.inference, run.schema, columns, len(learned.coef)),
+            joint=joint_tests(learned.inference, run.schema, columns, 0 if learned.coef is None else len(learned.coef)),
             fit=fit_facts(learned.inference, run.n_records or None),
             notices=notices_of(learned, self.weighted_unit, run.offers, run.plan),
             seeded=run.seeded,
@@ -399,9 +392,3 @@ class Method(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             bytes_sent=0 if given is None else given.n_bytes,
             releases=len(events),
         )
-
-
-@cache
-def _settings_of(method: type[Method]) -> frozenset[str]:
-    """The names of a method's settings: read off its constructor once, not for every party of a crowd."""
-    return frozenset(method._get_param_names())

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+
+from sklearn.base import BaseEstimator
 
 from tacit.errors import SettingError
 from tacit.unit import UNITS
+
+
+@cache
+def settings_of(method: type[BaseEstimator]) -> frozenset[str]:
+    """The names of a method's settings: read off its constructor once, not for every party of a crowd."""
+    return frozenset(method._get_param_names())
 
 
 def check_l2(l2: float | None, *, zero: bool) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tacit.errors import DataError, NotConverged
+from tacit.models.approach import approach, rough_fit
 from tacit.models.certificate import Certificate, FitPoint, certify, certify_by_gradient
 from tacit.models.diagnosis import explain_missing_class, explain_no_optimum
 from tacit.models.loss import Array, Blocks, FineArray, Labels, Rows, Sums, total
@@ -56,7 +57,7 @@ def fit(blocks: Blocks, *, problem: Problem, on_pass: Callable[[int, float], Non
             return solution
     if problem.start is not None or complete:
         return minimise(records, problem=problem, on_pass=on_pass)
-    start, passes = _approach(records, problem, *_rough_fit(head, problem))
+    start, passes = approach(records, problem, *rough_fit(head, problem))
     solution = minimise(records, problem=replace(problem, start=start), on_pass=on_pass)
     return replace(solution, problem=problem, passes=solution.passes + passes)
 
@@ -360,49 +361,3 @@ def _read_head(blocks: Blocks, problem: Problem) -> tuple[list[Rows], bool]:
         head.append(block)
         rows += len(block[0])
     return head, True
-
-
-def _rough_fit(head: list[Rows], problem: Problem) -> tuple[Array, Array]:
-    """Newton steps on `head` alone, under a ridge that makes them safe: where they lead, and the mean curvature there.
-
-    theta = 0 if they lead nowhere.
-    """
-    loss, penalty = problem.loss, problem.penalty
-    theta = np.zeros(loss.shape)
-    ridge = None
-    for _ in range(8):
-        sums = loss.fold(head, theta)
-        assert sums.curvature is not None
-        ridge = penalty.ravel() + 1e-4 * (np.diag(sums.curvature) + 1) if ridge is None else ridge
-        gradient = sums.gradient.ravel() + ridge * theta.ravel()
-        step = np.linalg.solve(sums.curvature + np.diag(ridge), gradient)
-        mean_curvature = sums.curvature / sums.n_records
-        if not np.isfinite(step).all():
-            return np.zeros(loss.shape), mean_curvature
-        theta = theta - step.reshape(loss.shape)
-        if np.linalg.norm(step) <= 1e-3 * np.linalg.norm(theta):
-            break
-    return theta, mean_curvature
-
-
-def _approach(records: BlockRecords, problem: Problem, theta: Array, mean_curvature: Array) -> tuple[Array, int]:
-    """Steps with a curvature that is only nearly right, until one Newton step can finish; and the passes they took.
-
-    A pass without curvature costs a third of one with it. Given up when a step is not a fifth of the one before.
-    """
-    penalty, linear = problem.penalty, 0.0 if problem.linear is None else problem.linear
-    longest, passes = max(1.0, float(np.linalg.norm(theta))), 0
-    while True:
-        sums, passes = records.sums(theta, curvature=False), passes + 1
-        gradient = sums.gradient + penalty * theta + linear
-        try:
-            factor = cho_factor(mean_curvature * sums.n_records + np.diag(penalty.ravel()), lower=True)
-            step: Array = cho_solve(factor, gradient.ravel()).reshape(theta.shape)
-        except (LinAlgError, ValueError):
-            return theta, passes  # the search says what is the matter
-        length = float(np.linalg.norm(step))
-        if length > 0.2 * longest:
-            return theta, passes
-        theta, shrinks, longest = theta - step, length / longest, length
-        if length * shrinks <= 0.1 * math.sqrt(problem.tolerance) * max(1.0, float(np.linalg.norm(theta))):
-            return theta, passes

@@ -129,7 +129,14 @@ class RunnableStudy(written.Study):
     """One question to several parties, in code or as a file: `from_file` and `save` go from one to the other.
 
     `privacy` and `federation` may be given as the tables of a study file are: `privacy={"epsilon": 1.0}`.
+    `study.check("north.csv")` tells what does not fit in a file.
+    `study.fit({"north": "north.csv", "south": "south.csv"})` is the fitted model.
 
+    Guarantees:
+        Two studies with the same `digest()` ask the same. `Study.parse(study.to_toml()) == study`. No text of it
+        holds a character that a reader would not see.
+
+    Example:
         >>> import tacit
         >>> study = tacit.Study(
         ...     name="heart",
@@ -141,9 +148,6 @@ class RunnableStudy(written.Study):
         1.0
         >>> tacit.Study.parse(study.to_toml()) == study
         True
-
-    Then `study.check("north.csv")` tells what does not fit in a file, and
-    `study.fit({"north": "north.csv", "south": "south.csv"})` is the fitted model.
     """
 
     @classmethod

@@ -83,7 +83,7 @@ _LEAST_RIDGE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answered:
+class SourceAnswers:
     """What the sources were told of the public rows, what they answered, and how many records they have."""
 
     reference: Reference
@@ -256,10 +256,10 @@ class HypothesisTransfer(Method):
         reference = self._reference(plan, own)
         replies = channel.ask(release, reference)
         channel.read(replies, lambda name, reply: _check_reply(plan, reference, reply, channel.sizes[name]))
-        return self.combined(plan, own, Answered(reference=reference, replies=replies, sizes=channel.sizes))
+        return self.combined(plan, own, SourceAnswers(reference=reference, replies=replies, sizes=channel.sizes))
 
     def combined(
-        self, plan: Plan, own: OwnData, answered: Answered, described: Floats | None = None
+        self, plan: Plan, own: OwnData, answered: SourceAnswers, described: Floats | None = None
     ) -> tuple[Floats, tuple[str, ...]]:
         """The target's model from what the sources answered, and what the report tells: post-processing alone.
 
@@ -327,7 +327,7 @@ class HypothesisTransfer(Method):
             noise_std.append(grid.noise_std)
         return np.array(models), np.array(noise_std)
 
-    def _likeness(self, plan: Plan, own: OwnData, answered: Answered, described: Floats | None) -> Floats:
+    def _likeness(self, plan: Plan, own: OwnData, answered: SourceAnswers, described: Floats | None) -> Floats:
         """w_H (Wang, algorithm 4, steps 3 and 4): the target as a mixture of the sources."""
         assert own.public is not None
         reference, replies, sizes = answered.reference, answered.replies, answered.sizes

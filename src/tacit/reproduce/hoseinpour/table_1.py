@@ -131,9 +131,7 @@ def _useless_start(values: Values) -> Finding:
         f"{data} {values[f'{data}-sound']['0.01']['warm'][2] - values[f'{data}-sound']['0.01']['cold'][2]:+.1f}"
         for data in DATA
     )
-    return judged(
-        parts, f"gain at epsilon 0.01: {'; '.join(told)}. The sound method, which adds less to a start: {sound}"
-    )
+    return judged(parts, f"gain at epsilon 0.01: {'; '.join(told)}. The sound method: {sound}")
 
 
 TABLE_1 = Reproduction(

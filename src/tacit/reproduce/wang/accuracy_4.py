@@ -114,7 +114,8 @@ def _noiseless_cells(data: str, values: Values) -> Finding:
     near = sum(abs(gap) <= NEAR for gap in gaps)
     why = f"{near} of {len(gaps)} cells at epsilon = infinity are within {NEAR:g}; ours less the printed one is"
     return judged(
-        [float(np.mean(gaps)) >= -NEAR], f"{why} {min(gaps):+.3f} to {max(gaps):+.3f}, on average {np.mean(gaps):+.3f}"
+        [float(np.mean(gaps)) >= -NEAR, near == len(gaps)],
+        f"{why} {min(gaps):+.3f} to {max(gaps):+.3f}, on average {np.mean(gaps):+.3f}",
     )
 
 
@@ -203,7 +204,9 @@ TABLE_4_2 = _table(
     "4.2",
     "amazon_sentiment",
     "Test accuracy on reviews, two target mixtures",
-    "Words: the 1,500 commonest of each kind of goods, 2,862 together (2,969 are printed).",
+    "Words: the 1,500 commonest of each kind of goods, 2,862 together (2,969 are printed). Sources are books, DVDs, "
+    "kitchenware and electronics, as the document names them; it does not number them, and its TARGET would fit ours "
+    "better if books and DVDs were sources 1 and 3.",
 )
 TABLE_4_3 = _table(
     "4.3",

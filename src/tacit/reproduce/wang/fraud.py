@@ -21,7 +21,7 @@ from tacit.data.table import Table
 from tacit.federation.federation import Federation
 from tacit.federation.policy import Policy
 from tacit.methods.ternary.method import TernaryDescent
-from tacit.rand import Rng
+from tacit.rand import Rng, public_choices
 from tacit.reproduce.result import ResultCell
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +59,7 @@ def rows(data: str) -> tuple[Floats, Labels]:
     """
     [table] = datasets.load(data).tables.values()
     X, y = table.arrays()
-    chance = np.random.default_rng(2018)
+    chance = public_choices(2018)
     positive, negative = (chance.permutation(np.flatnonzero(y == c)) for c in (1, 0))
     n_positive = min(len(positive), round(len(negative) * POSITIVE / (1 - POSITIVE)))
     n_negative = round(n_positive * (1 - POSITIVE) / POSITIVE)
@@ -74,7 +74,7 @@ def banks_and_test(data: str, banks: int, run: int) -> tuple[dict[str, Table], t
     """Equal shares for the banks and for a test set, drawn anew in every run."""
     X, y = rows(data)
     schema = Schema.of_arrays(X.shape[1], ["0", "1"], norm_bound=10 * math.sqrt(X.shape[1]))
-    order = np.random.default_rng([2018, run]).permutation(len(y))
+    order = public_choices(2018, run).permutation(len(y))
     *shares, test = np.array_split(order, banks + 1)
     tables = {f"bank{k + 1}": Table.from_arrays(X[part], y[part], schema) for k, part in enumerate(shares)}
     return tables, (X[test], y[test])

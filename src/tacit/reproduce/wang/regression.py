@@ -24,6 +24,7 @@ from tacit.methods.baseline.pooled import Pooled
 from tacit.methods.method import Method
 from tacit.methods.privlogit.method import PrivLogit
 from tacit.methods.privlogit.secure_newton import SecureNewton
+from tacit.rand import public_choices
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -57,7 +58,7 @@ STARTS = (0.8, 1.0, 1.5, 2.0)
 
 def simulated(d: int, n: int) -> tuple[Floats, Labels]:
     """Normal columns, and coefficients as long as the document's iterations take with these steps and this stop."""
-    rng = np.random.default_rng(0)
+    rng = public_choices(0)
     X, beta = rng.normal(size=(n, d)), rng.normal(size=d)
     return X, (rng.random(n) < expit(X @ beta * LENGTHS[d] / np.linalg.norm(beta))).astype(np.int64)
 
@@ -70,7 +71,7 @@ def table_of(name: str, quick: bool) -> tuple[Floats, Labels]:
         X, y = np.concatenate([rows for rows, _ in arrays]), np.concatenate([labels for _, labels in arrays])
         if name == "Wine":  # red or white is the twelfth feature
             X = np.column_stack([X, np.repeat(np.arange(len(arrays)), [len(labels) for _, labels in arrays])])
-        order = np.random.default_rng(0).permutation(len(y))[: len(y) // 4 if quick else None]
+        order = public_choices(0).permutation(len(y))[: len(y) // 4 if quick else None]
         X, y = X[order], y[order]
         return np.ascontiguousarray(X[:, X.std(axis=0) > 0]), y
     return simulated(int(name.removeprefix("SimuX")), RECORDS // 10 if quick else RECORDS)
@@ -129,7 +130,7 @@ def secure_runs(name: str, quick: bool) -> dict[str, Any]:
 
 def _compile(d: int) -> None:
     """Let the center compile its programs for d columns, on a small table."""
-    rng = np.random.default_rng(1)
+    rng = public_choices(1)
     X = rng.normal(size=(5 * d + 100, d))
     small = parties_of(X, (rng.random(len(X)) < expit(X[:, 0])).astype(np.int64))
     PrivLogit(l2=L2).fit(small)

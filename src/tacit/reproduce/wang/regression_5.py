@@ -132,7 +132,8 @@ TABLE_NUMBERS = (
 SETTING = (
     "Five parties; l2 = 1; a center of three processes on this machine; what the center compiles is not counted. The "
     "simulated tables have 20,000 records (50,000 to 50 million in the document) and normal columns. Newton is "
-    "undamped and has no run beyond 200 columns, PrivLogit-Local none beyond 60. Other work ran on the machine, so ratios of times are rough."
+    "undamped and has no run beyond 200 columns, PrivLogit-Local none beyond 60. Other work ran on the machine, so "
+    "ratios of times are rough."
 )
 STAND_IN = (
     "Wine 6,497 x 12 as in the document; Loans 39,786 records (122,578 in the document), Insurance 9,822 (9,882) and "

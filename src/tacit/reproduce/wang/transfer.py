@@ -20,11 +20,11 @@ from tacit.data.schema import Schema
 from tacit.federation.group import SumGroup
 from tacit.methods.cohort import Cohort
 from tacit.methods.transfer import target as on_target
-from tacit.methods.transfer.method import Answered, HypothesisTransfer
+from tacit.methods.transfer.method import HypothesisTransfer, SourceAnswers
 from tacit.methods.transfer.statistic import Plan, Reference, describe, described_rows, private_model
 from tacit.methods.transfer.target import OwnData
 from tacit.models.loss import Loss
-from tacit.rand import Rng
+from tacit.rand import Rng, public_choices
 from tacit.reproduce.wang.text import corpus
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +70,7 @@ def sizes_of(data: str, quick: bool) -> TransferSizes:
 def split(data: str, draw: int, quick: bool) -> dict[str, dict[str, npt.NDArray[np.int64]]]:
     """For each source the texts that are labelled, unlabelled, public, and left for target and test."""
     sizes, found = sizes_of(data, quick), {}
-    chance = np.random.default_rng([2018, draw])
+    chance = public_choices(2018, draw)
     n_public = sizes.public // len(corpus(data).labels)
     for name, labels in corpus(data).labels.items():
         ends = np.cumsum([sizes.labelled, sizes.unlabelled, n_public])
@@ -108,7 +108,7 @@ class TransferTarget:
 def target_of(data: str, draw: int, quick: bool, mixture: Sequence[float]) -> TransferTarget:
     """The target and the test set of a mixture, from what the sources of the draw leave over."""
     sizes, parts = sizes_of(data, quick), split(data, draw, quick)
-    chance = np.random.default_rng([2019, draw])
+    chance = public_choices(2019, draw)
     made = []
     for count, skipped in ((sizes.target, 0), (sizes.test, 1)):
         rows, labels = [], []
@@ -177,7 +177,7 @@ def reference_of(data: str, draw: int, quick: bool, calibration: str) -> Referen
     return method._reference(plan_of(data, quick, method), own)
 
 
-def replies_of(data: str, draw: int, quick: bool, method: HypothesisTransfer, rng: Rng) -> Answered:
+def replies_of(data: str, draw: int, quick: bool, method: HypothesisTransfer, rng: Rng) -> SourceAnswers:
     """What the sources of a draw answer, with fresh noise."""
     plan, sizes = plan_of(data, quick, method), sizes_of(data, quick)
     reference = reference_of(data, draw, quick, method.calibration)
@@ -191,7 +191,7 @@ def replies_of(data: str, draw: int, quick: bool, method: HypothesisTransfer, rn
             described = exact_description(data, draw, quick, name, method.calibration)
             reply["weights"] = plan.weights_grid(n_records, reference).to_grid(described, rng=rng)
         replies[name] = reply
-    return Answered(reference=reference, replies=replies, sizes=dict.fromkeys(replies, n_records))
+    return SourceAnswers(reference=reference, replies=replies, sizes=dict.fromkeys(replies, n_records))
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------
