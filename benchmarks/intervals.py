@@ -162,6 +162,13 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def write_page(path: Path, results: dict[str, Any]) -> None:
+    """Write the page; what follows on joint tests is of another script (`joint_test.py`) and stays."""
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    _, heading, rest = before.partition("\n## Does a factor matter")
+    write_whole(path, page(results) + heading + rest)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _arguments(arguments)
     kept = chosen.out / "intervals.json"
@@ -176,9 +183,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(results[name])}" for name in sorted(results))
             write_whole(kept, "{\n" + lines + "\n}\n")
-            write_whole(chosen.out / "intervals.md", page(results))
+            write_page(chosen.out / "intervals.md", results)
             print(f"[{count}/{len(todo)}] {line(cell, results[cell.name])}", flush=True)
-    write_whole(chosen.out / "intervals.md", page(results))
+    write_page(chosen.out / "intervals.md", results)
     return 0
 
 
