@@ -120,9 +120,7 @@ class PrivateNewton(Method):
 
     name = "private-newton"
     error_share = 1.0  # of the 5 % in which intervals may miss; less in a look of a study, so that all looks share them
-    measures = (
-        False  # whether an AUC is measured on records that are kept out of the fit: where a study's looks want one
-    )
+    measures = False  # whether an AUC is measured on records kept out of the fit: where a study's looks want one
     auc_: AucInterval | None = None
 
     def __init__(
