@@ -32,14 +32,15 @@ class Scheduler:
             raise SettingError(f"{self.address} needs a certificate: name ca, cert and key, all three")
         if parts.scheme == "tcp" and given:
             raise SettingError(f"{self.address} uses no certificate; write tls:// to use {', '.join(given)}")
-        if parts.scheme == "tcp" and not _is_loopback(parts.hostname):
+        if parts.scheme == "tcp" and not is_loopback(parts.hostname):
             raise SettingError(
                 f"cluster = {self.address!r} is on another machine and not encrypted: whoever can reach it can read "
                 f"records and run code where they are; start Dask with TLS and write tls://"
             )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine reaches a host of that name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from tacit.data.scheduler import is_loopback
 from tacit.errors import SettingError
 from tacit.secure.certificate import make_own
 
@@ -50,11 +50,7 @@ class Listen:
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        if self.host == "localhost":
-            return True
-        with contextlib.suppress(ValueError):
-            return ipaddress.ip_address(self.host).is_loopback
-        return False
+        return is_loopback(self.host)
 
 
 def host_names(listen: Listen, names: Sequence[str]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tacit.data.scheduler import is_loopback
 from tacit.errors import RunError, SettingError
 from tacit.federation.nats.server import LIMITS, MEMBERS, quoted, users_text, write_members
 from tacit.federation.nats.subject import Permissions
@@ -52,18 +53,19 @@ def write_cluster(folder: Path, urls: Sequence[str]) -> None:
     for name in (AUTHORITY_CERTIFICATE, SERVER_CERTIFICATE, SERVER_KEY):
         shutil.copy(folder / name, cluster / name)  # a key stays readable by its owner alone
     places = [_place(url) for url in urls]
-    for number, (_, port) in enumerate(places):
+    for number, (host, port) in enumerate(places):
+        own = "127.0.0.1" if is_loopback(host) else "0.0.0.0"
         routes = [f"nats-route://{h}:{p + ROUTE_PORTS}" for k, (h, p) in enumerate(places) if k != number]
         tls = f"cert_file: {quoted(SERVER_CERTIFICATE)}, key_file: {quoted(SERVER_KEY)}, timeout: 10"
         lines = [
             f"# Written by `tacit coordinator init --servers`. Start it in this folder: nats-server -c {_file(number)}",
-            f'listen: "0.0.0.0:{port}"',
+            f'listen: "{own}:{port}"',
             f'server_name: "tacit-{number}"',
             *LIMITS,
             f"tls {{ {tls} }}",
             "cluster {",
             '  name: "tacit"',
-            f'  listen: "0.0.0.0:{port + ROUTE_PORTS}"',
+            f'  listen: "{own}:{port + ROUTE_PORTS}"',
             f"  tls {{ {tls}, ca_file: {quoted(AUTHORITY_CERTIFICATE)}, verify: true }}",
             f"  routes: [{', '.join(map(quoted, routes))}]",
             "  no_advertise: true",
