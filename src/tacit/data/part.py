@@ -6,8 +6,8 @@ Claim: replacing one record of a table takes at most one record out of each part
 2. Take one of m copies away: the pairs with numbers 1 to m - 1 stay as they are, and the pair with number m goes.
    Which of the copies went does not matter, since they are equal. Adding a record adds one pair alike.
 3. A record that is not complete has no pair. So replacing one record takes at most one pair away and adds at most one.
-4. Two records that are not equal have the same digest with a chance below 2^-64 in a table of 2^30 records, even if
-   somebody chose them so (BLAKE2b with 128 bits).
+4. Two records that are not equal count as copies if their digests are the same (BLAKE2b, 128 bits). In a table of 2^30
+   records the chance is below 2^-64; whoever looks for such a pair needs about 2^64 tries.
 So no place in a file enters: a record that becomes incomplete, or a row that is inserted, moves no other record.
 
 Chance. The choice looks at a digest. To records that are drawn independently it is as good as a coin that is tossed
