@@ -162,7 +162,7 @@ def traffic_grid(facts: RunFacts) -> Grid:
 def headings_grid(headings: Mapping[str, str]) -> Grid:
     """Who saw what: the method's own eight headings, in their order."""
     rows = tuple(
-        (heading, QUESTIONS[heading], " ".join(printable(line) for line in headings[heading].split()))
+        (heading, QUESTIONS[heading], " ".join(printable(line) for line in headings[heading].split()).replace("`", ""))
         for heading in HEADINGS
         if headings.get(heading, "").strip()
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import fields
@@ -46,6 +47,8 @@ from tacit.report.verdict import verdict_lines
 
 MOST_ROWS = 200
 BRIEF_ROWS = 25
+
+_FIRST_SENTENCE = re.compile(r".*?(?<!al)\.(?= [A-Z])")  # "et al." ends none
 
 
 class Report(Document):
@@ -186,5 +189,7 @@ def _epsilon_note(facts: RunFacts) -> str:
 
 
 def paper_line(facts: RunFacts) -> str:
-    """How to cite the method: its own heading on the source."""
-    return " ".join(printable(word) for word in facts.headings.get("Paper", "").split())
+    """How to cite the method: the first sentence of its own heading on the source."""
+    told = " ".join(printable(word) for word in facts.headings.get("Paper", "").split()).replace("`", "")
+    first = _FIRST_SENTENCE.match(told)
+    return told if first is None else first.group()
