@@ -55,7 +55,8 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pieces = {"all": (0, N)} | {f"piece-{i}": (ends[i], ends[i + 1]) for i in range(3)}
     for name, (start, end) in pieces.items():
         piece = frame.iloc[start:end]
-        duckdb.execute("COPY (SELECT * FROM piece) TO '%s' (FORMAT parquet)" % (folder / f"{name}.parquet"))
+        with duckdb.connect() as connection:
+            connection.execute("COPY (SELECT * FROM piece) TO '%s' (FORMAT parquet)" % (folder / f"{name}.parquet"))
         assert len(piece) == end - start
     return folder
 

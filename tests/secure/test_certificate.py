@@ -32,6 +32,8 @@ def test_the_message_server_may_not_be_a_client_and_a_node_is_both(tmp_path: Pat
     assert purposes(read(tmp_path / "server.pem")) == {ExtendedKeyUsageOID.SERVER_AUTH}
     both = {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
     assert purposes(read(tmp_path / "engine.pem")) == both
+    issue_server(tmp_path, ["localhost"], for_routes=True)  # servers of a cluster reach each other
+    assert purposes(read(tmp_path / "server.pem")) == both
 
 
 def test_the_authority_signs_a_server_that_can_sign_nobody(tmp_path: Path) -> None:

@@ -75,8 +75,9 @@ def find_files(patterns: Sequence[str]) -> list[ParquetFile]:
 def see_file(path: str) -> ParquetFile:
     """A file as this worker sees it."""
     size, footer = _look_at_end(path)
-    with no_records_in_errors(Path(path).name):
-        found = duckdb.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({literal(path)})").fetchone()
+    with no_records_in_errors(Path(path).name), duckdb.connect() as connection:
+        rows = connection.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({literal(path)})")
+        found = rows.fetchone()
     return ParquetFile(path, size, footer, int(found[0]) if found else 0)
 
 

@@ -130,14 +130,20 @@ def make_authority(folder: Path, *, days: int = AUTHORITY_DAYS) -> None:
     Authority.make("Tacit federation authority", days=days).write(folder)
 
 
-def issue_server(folder: Path, hosts: Sequence[str], *, days: int = SERVER_DAYS) -> None:
+def issue_server(folder: Path, hosts: Sequence[str], *, days: int = SERVER_DAYS, for_routes: bool = False) -> None:
     """A certificate for the message server under each of its host names or addresses; replaces an earlier one.
 
-    Servers of a cluster show it to each other, too.
+    `for_routes` lets servers of a cluster show it to each other, as clients do.
     """
     key = _new_key()
     certificate = Authority.load(folder).issue(
-        Holder(name=_name("Tacit message server"), key=key.public_key(), days=days, hosts=hosts, purposes=_NODE)
+        Holder(
+            name=_name("Tacit message server"),
+            key=key.public_key(),
+            days=days,
+            hosts=hosts,
+            purposes=_NODE if for_routes else _SERVER,
+        )
     )
     write_whole(folder / SERVER_KEY, _private_text(key), mode=OWNER_ONLY)
     write_whole(folder / SERVER_CERTIFICATE, certificate)

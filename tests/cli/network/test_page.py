@@ -18,7 +18,7 @@ PAGES = [ROOT / "docs" / "federation.md", ROOT / "README.md"]
 
 def commands(page: Path) -> list[str]:
     text = page.read_text()
-    lines = [line.split("#")[0] for line in re.findall(r"^    (tacit .*)$", text, re.MULTILINE)]
+    lines = [line.split("#")[0] for line in re.findall(r"^(?:    )?(tacit .*)$", text, re.MULTILINE)]
     spans = re.findall(r"`(tacit (?:coordinator|center|party|run|doctor)\b[^`]*)`", text)
     return [part.strip().rstrip("\\") for line in lines + spans for part in line.split("&&")]
 

@@ -51,7 +51,8 @@ def on_cluster(office: Office, name: str, address: str) -> None:
     """Put a party's records where a cluster reads them."""
     path = office.root / f"{name}.parquet"
     frame = records(60, 0)
-    duckdb.execute(f"COPY (SELECT * FROM frame) TO '{path}' (FORMAT parquet)")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT * FROM frame) TO '{path}' (FORMAT parquet)")
     assert len(frame) == 60
     folder = office.folders[name].path
     (folder / FILE).unlink()

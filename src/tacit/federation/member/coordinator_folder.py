@@ -110,7 +110,7 @@ class CoordinatorFolder:
         make_private_folder(folder)
         Identity.make(COORDINATOR, "coordinator", folder)
         make_authority(folder)
-        issue_server(folder, [*hosts, *names])
+        issue_server(folder, [*hosts, *names], for_routes=True)
         cluster.write_cluster(folder, address.urls)
         facts = {"url": address.url, "server": None, "reload": reload, "names": list(names)}
         write_json(folder / FACTS, facts, mode=OWNER_ONLY)
@@ -174,7 +174,7 @@ class CoordinatorFolder:
     def renew(self) -> None:
         """A new certificate for the server, of the same authority."""
         if self.settings is None:
-            issue_server(self.path, [*cluster.hosts_of(self.address.urls), *self._names])
+            issue_server(self.path, [*cluster.hosts_of(self.address.urls), *self._names], for_routes=True)
             cluster.write_cluster(self.path, self.address.urls)
             self.apply()
             return
