@@ -145,7 +145,7 @@ How to read it. A sum over all records is the same however the records are dealt
 (`PrivateNewton`, `FunctionalMechanism`, `NoisyDescent`, and the exact fits) loses nothing with unlike parties. What
 fits a model at each party and averages them (`Averaging`, `ObjectivePerturbation`) learns the mean of four models,
 not the model of all records. This is also why theorem 4.2 of Pathak et al. does not hold
-([reproduction](reproduction/pathak.md)). One model for all parties need not be the best one for each: where a
+([reproduction](reproduction/pathak.md)). One model for all parties need not be the best one for each. Where a
 hospital has nearly only ill patients, its own model is hard to beat, and says little.
 """
 

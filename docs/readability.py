@@ -17,7 +17,8 @@ DOCS = Path(__file__).parent
 PAGES = (
     "../README.md", "index.md", "tutorial.md", "choose-method.md", "choose-epsilon.md", "glossary.md", "statistics.md",
     "runbook.md", "peers.md", "steward.md", "study-file.md", "federation.md", "web.md", "person.md", "stopping.md",
-    "limits.md", "threat-model.md", "api.md", "formats.md", "noise.md", "dependencies.md",
+    "limits.md", "threat-model.md", "api.md", "formats.md", "noise.md", "dependencies.md", "architecture.md",
+    "performance.md", "cli.md", "scale.md", "unlike.md", "forecast.md",
 )  # fmt: skip
 
 _WORD = re.compile(r"[A-Za-z0-9][\w'.,+-]*")
