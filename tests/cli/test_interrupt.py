@@ -30,6 +30,15 @@ def commands(trial: Path) -> dict[str, tuple[list[str], str]]:
     }
 
 
+# A shell that runs things in the background lets them ignore Ctrl-C; a person's does not.
+HEARS_CTRL_C = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tacit.cli.main import main
+main()
+"""
+
+
 class OnTerminal:
     """A command whose standard error is a terminal, in a group of its own."""
 
@@ -37,14 +46,12 @@ class OnTerminal:
         self._master, slave = pty.openpty()
         environment = os.environ | {"TMPDIR": str(folder), "TERM": "xterm", "COLUMNS": "120"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tacit.cli.main", *arguments],
+            [sys.executable, "-c", HEARS_CTRL_C, *arguments],
             stdout=subprocess.PIPE,
             stderr=slave,
             stdin=subprocess.DEVNULL,
             env=environment,
             start_new_session=True,
-            # a shell that runs things in the background lets them ignore Ctrl-C; a person's does not
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         os.close(slave)
         self.told = ""
