@@ -20,7 +20,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 from tacit.data.table import Table
 from tacit.errors import WireError
@@ -92,7 +95,9 @@ class Step:
         n_threads = min(sum(table.n_records >= _LARGE for table in tables), os.cpu_count() or 1)
         if n_threads < 2:
             return list(map(run, parties))
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="tacit-party") as threads:
+        # One thread of linear algebra each: more of them than cores would wait for each other.
+        one_each = _linear_algebra().limit(limits=1, user_api="blas")
+        with one_each, ThreadPoolExecutor(n_threads, thread_name_prefix="tacit-party") as threads:
             return list(threads.map(run, parties))
 
     def encode_values(self, values: Any) -> Value:
@@ -121,6 +126,12 @@ class Step:
 
     def __repr__(self) -> str:
         return f"Step({self.name!r}, version={self.version})"
+
+
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    """The libraries that numpy computes with: looked for once."""
+    return ThreadpoolController()
 
 
 def step(
