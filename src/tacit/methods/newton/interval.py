@@ -44,6 +44,7 @@ the rounds may end before they have reached its coefficient, and the interval mi
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,17 +93,21 @@ class _Told:
     middle: Floats | None  # what was measured of Sigma, where the model need not be right
     law: Floats  # (k n_scores, m): a model in units of what is assumed of it
     directions: Directions
+    is_plain: bool  # whether `basis` is the identity
 
     def model(self, w: Floats) -> Floats:
         return (self.basis @ w).reshape(len(self.population.K), -1)
 
     def curvature(self, w: Floats) -> Floats:
-        H: Floats = self.basis.T @ self.population.curvature(self.model(w)) @ self.basis
-        return H
+        return self._over_basis(self.population.curvature(self.model(w)))
 
     def sampling(self, w: Floats) -> Floats:
         """Sigma at a model."""
-        return _positive(self.basis.T @ self.population.sampling(self.model(w)) @ self.basis)
+        return _positive(self._over_basis(self.population.sampling(self.model(w))))
+
+    def _over_basis(self, A: Floats) -> Floats:
+        """A quadratic form over the models in terms of `basis`, which is the identity for two classes as a rule."""
+        return A if self.is_plain else np.asarray(self.basis.T @ A @ self.basis, dtype=np.float64)
 
     def sampled(self, P: Floats, sampling: Floats) -> Floats:
         """p'Sigma p for each row p: what the rows say, or what was measured, whichever is more."""
@@ -131,7 +136,7 @@ class _Told:
 
     def between(self, predicted: Floats, w: Floats, D: Floats) -> Floats:
         """A model on the way from `predicted` to w that spreads scores as far as w does, but for noise D in it."""
-        full = self.basis.T @ np.kron(np.eye(len(self.population.K)), self.population.scores) @ self.basis
+        full = self._over_basis(np.kron(np.eye(len(self.population.K)), self.population.scores))
         way = w - predicted
         start, slope, bend = (
             float(one @ full @ other) for one, other in ((predicted,) * 2, (predicted, way), (way,) * 2)
@@ -252,6 +257,7 @@ def _told(equation: Equation, solved: Solved, schema: Schema) -> _Told:
         middle=None if equation.middle is None else basis.T @ equation.middle @ basis,
         law=np.asarray(np.kron(np.eye(n_scores), (equation.B * scale).T / equation.rho) @ basis, dtype=np.float64),
         directions=own.over(across.shape[1]),
+        is_plain=n_scores == 1 and equation.has_intercept,
     )
 
 
@@ -292,7 +298,7 @@ def _course(told: _Told, found: _Estimate, a: Floats) -> Course:
     return Course(
         spread=spread,
         assumed=np.maximum(_square(ways, prior), 1e-12 / (spread + lean)),
-        curvature=np.einsum("qi,ij,qj->q", P, found.H, ways),
+        curvature=np.einsum("qi,ij,qj->q", P, found.H, ways, optimize=True),
         above=told.directions.above_limit(a, found.D),
         noise=noise + at,
         by=(once, twice),
@@ -312,6 +318,9 @@ def _column_reach(schema: Schema) -> Floats:
 
 def _positive(A: Floats) -> Floats:
     """A symmetric matrix without its negative eigenvalues."""
+    with suppress(np.linalg.LinAlgError):
+        np.linalg.cholesky(A)
+        return A  # there are none
     values, vectors = np.linalg.eigh(A)
     lifted: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return lifted
