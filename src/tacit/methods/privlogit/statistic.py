@@ -29,6 +29,7 @@ from tacit.federation.message import question_digest
 from tacit.federation.reply import Encrypted, Kept, Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import Step, step
+from tacit.methods.privlogit.block import gram_blocks, on_diagonal
 from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
 from tacit.models.loss import Sums
 from tacit.models.problem import Problem
@@ -36,7 +37,7 @@ from tacit.privacy.event import NotPrivate
 from tacit.rand import Rng
 from tacit.secure.bound import Bound, NormBound
 from tacit.secure.center.product import EncryptedInverse
-from tacit.secure.center.program import contrasts_digest
+from tacit.secure.center.program import BLOCK, contrasts_digest
 from tacit.secure.digit import DIGIT_BITS, DIGITS, LARGEST, to_digits
 
 Floats = npt.NDArray[np.float64]
@@ -108,6 +109,10 @@ def _moments(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
 
 def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
     scaling = plan.scaling(measure.units)
+    if plan.is_wide:
+        bits = KEPT_BITS - scaling.block_bits
+        blocks = _fixed(_block_share(table, scaling), bits)
+        return Kept({"blocks": blocks}, STEPS_OPENED, plan.cohort.n_parties, {"blocks": _block_bound(scaling, bits)})
     bits = KEPT_BITS - scaling.trace_bits
     share = _fixed(_bound_share(table, scaling), bits)
     bounds = {"curvature": _curvature_bound(share, scaling, bits)}
@@ -116,8 +121,12 @@ def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
 
 def _open_bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Sealed:
     scaling = plan.scaling(measure.units)
-    share = _fixed(_bound_share(table, scaling), scaling.opened_bits)
-    bound = _curvature_bound(share, scaling, scaling.opened_bits)
+    if plan.is_wide:
+        share = _fixed(_block_share(table, scaling), scaling.opened_bits)
+        bound = _block_bound(scaling, scaling.opened_bits)
+    else:
+        share = _fixed(_bound_share(table, scaling), scaling.opened_bits)
+        bound = _curvature_bound(share, scaling, scaling.opened_bits)
     return Sealed(share, SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
@@ -244,6 +253,15 @@ def _bound_share(table: Table, scaling: Scaling) -> Floats:
 
 
 @np.errstate(over="ignore", invalid="ignore")
+def _block_share(table: Table, scaling: Scaling) -> Floats:
+    """The same of a wide fit: its blocks alone (`block`)."""
+    h, n = scaling.plan.ceiling, scaling.plan.n_records
+    gram = _scaled(table, scaling).total(partial(gram_blocks, d=table.n_columns, width=len(scaling.penalty)))
+    share = table.n_records / n
+    return (h * gram + share * on_diagonal(scaling.penalty, h * n)) / n
+
+
+@np.errstate(over="ignore", invalid="ignore")
 def _first_moments(blocks: Iterable[Block], *, d: int) -> Floats:
     """The sums of the entries and of their squares."""
     sums = np.zeros((2, d))
@@ -322,6 +340,14 @@ def _curvature_bound(share: Ints, scaling: Scaling, bits: int) -> Bound:
     """
     longest = 2.0 ** (scaling.trace_bits + bits + 2) + math.sqrt(share.size)
     return (NormBound(size=share.size, norm=math.ceil(min(longest, _LARGEST_WHOLE * math.sqrt(share.size)))),)
+
+
+def _block_bound(scaling: Scaling, bits: int) -> Bound:
+    """The same of blocks: their norm is at most the sum of their traces."""
+    n_blocks = scaling.plan.n_blocks
+    size = n_blocks * BLOCK * BLOCK
+    longest = n_blocks * 2.0 ** (scaling.block_bits + bits + 2) + math.sqrt(size)
+    return (NormBound(size=size, norm=math.ceil(min(longest, _LARGEST_WHOLE * math.sqrt(size)))),)
 
 
 def _whole_bound(addend: Ints) -> Bound:

@@ -17,7 +17,7 @@ from tacit.secure.digit import from_digits
 
 Floats = npt.NDArray[np.float64]
 
-_SINGULAR = 1e-13  # of a curvature's pivots, relative to its largest entry: below it, rounding decides
+SINGULAR = 1e-13  # of a curvature's pivots, relative to its largest entry: below it, rounding decides
 
 
 class SumFit(SecureFit):
@@ -33,7 +33,7 @@ class SumFit(SecureFit):
         self._bound = np.ldexp(opened.astype(np.float64), -self.scaling.opened_bits)
         try:
             self._factor = cho_factor(self._bound, lower=True)
-            singular = np.diag(self._factor[0]).min() ** 2 < _SINGULAR * np.diag(self._bound).max()
+            singular = np.diag(self._factor[0]).min() ** 2 < SINGULAR * np.diag(self._bound).max()
         except LinAlgError:
             singular = True
         if singular:
@@ -52,7 +52,7 @@ class SumFit(SecureFit):
     def accept(self) -> Floats:
         """Accept the point asked about last; its step."""
         self._accepted_likelihood = self._likelihood
-        return self._flat(cho_solve(self._factor, self._gradient))
+        return self._flat(self._solved(self._gradient))
 
     def peak(self, point: Floats, shortfall: float) -> Peak:
         """Open the true curvature at a point near the optimum."""
@@ -71,6 +71,11 @@ class SumFit(SecureFit):
             variances=np.diag(covariance).copy(),
             covariance=covariance,
         )
+
+    def _solved(self, gradient: Floats) -> Floats:
+        """The bound's inverse times a gradient of shape (k, C)."""
+        solved: Floats = cho_solve(self._factor, gradient)
+        return solved
 
     def _counts_at_zero(self) -> npt.NDArray[np.int64]:
         """The class counts, which the gradient of the intercepts at 0 tells: (count of c - n / C) / n for class c."""
