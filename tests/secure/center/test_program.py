@@ -142,6 +142,16 @@ def test_comparison_with_a_tolerance(computing: ProcessCenter, run: str) -> None
         assert computing.compute(run, "compare", tolerance=0.0625) == {"better": better}
 
 
+def test_a_point_that_only_some_nodes_accept_is_compared_with_none(computing: ProcessCenter, run: str) -> None:
+    keep(computing, run, likelihood=0.25)
+    computing.compute(run, "accept")
+    keep(computing, run, likelihood=0.5)
+    accept, status = ({"ask": "compute", "run": run, "program": "accept", "public": {}}, {"ask": "status"})
+    computing.exchange([wire.encode(accept), wire.encode(status), wire.encode(status)])
+    with pytest.raises(CenterError, match="the nodes were asked different things"):
+        computing.compute(run, "compare")
+
+
 def test_the_nodes_return_what_the_program_declares_and_nothing_else(computing: ProcessCenter, run: str) -> None:
     A = curvature(20, 50)
     values = {"curvature": A, "gradient": np.ones(20), "likelihood": 0.5}

@@ -13,6 +13,9 @@
 A program is a pure function in `jax.numpy`. It says nothing of shares: the engine runs it on them. Numbers have 40
 fraction bits; curvature is scaled by a public bound so that its largest eigenvalue is at most 1.
 
+Only `accept` needs no engine: every node gives another name to what it holds. If nodes name different values, those
+have different origins, and no program runs that reads them.
+
 Why parties declare the contrasts of `variances`. The inverse X is symmetric and has d (d + 1) / 2 unknowns.
 1. A row c of C opens the number c'X c, which is linear in X: it is the inner product of X with c c'.
 2. The matrices c c' span all symmetric ones: e_i e_i', and (e_i + e_j)(e_i + e_j)' give every entry. So whoever chooses
@@ -71,7 +74,8 @@ class Program:
         reads: the kept values that it reads.
         keeps: the values that it leaves with the nodes.
         opens: the values that it opens.
-        function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens.
+        function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens. None if
+            each node for itself keeps what is read under another name: nothing is computed, and nothing opened.
         public: public arguments and their defaults; None if it may be left out.
         fixed: whole numbers that shape the computation itself; each value is compiled anew.
         is_declared: whether it runs only with the public arguments that the parties declared (`contrasts_digest`).
@@ -81,7 +85,7 @@ class Program:
     reads: tuple[str, ...]
     keeps: tuple[str, ...] = ()
     opens: tuple[str, ...] = ()
-    function: Callable[..., tuple[Array, ...]] = field(repr=False)
+    function: Callable[..., tuple[Array, ...]] | None = field(repr=False)
     public: Mapping[str, float | None] = field(default_factory=dict)
     fixed: Mapping[str, Whole] = field(default_factory=dict)
     is_declared: bool = False
@@ -175,10 +179,6 @@ def _compare(likelihood: Array, accepted: Array, *, tolerance: Array) -> tuple[A
     return (_bit(likelihood >= accepted - tolerance),)
 
 
-def _accept(likelihood: Array) -> tuple[Array]:
-    return (likelihood,)
-
-
 def _inverse(A: Array, condition_bits: int) -> Array:
     (b, c), *steps = inversion_steps(2.0**condition_bits)
     identity = _identity(A)
@@ -261,7 +261,7 @@ PROGRAMS: Mapping[str, Program] = {
             function=_compare,
             public={"tolerance": 0.0},
         ),
-        Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=_accept),
+        Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=None),
     )
 }
 
