@@ -36,7 +36,7 @@ So what is opened is made of X times the bit `residual_ok`; `refine` goes on fro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -143,10 +143,9 @@ def _invert(A: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, 
     return _settled(A, _inverse(A, condition_bits), tolerance)
 
 
-def _refine(A: Array, X: Array, *, tolerance: Array, n_steps: int) -> tuple[Array, Array, Array]:
-    for _ in range(n_steps):
-        X = X @ (2 * _identity(A) - A @ X)
-    return _settled(A, X, tolerance)
+def _refine(A: Array, X: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, Array, Array]:
+    # A X has eigenvalues in (0, 1]: X inverts a bound on A, or comes from steps that ended before A's smallest ones.
+    return _settled(A, _stepped(A, X, inversion_steps(2.0**condition_bits)), tolerance)
 
 
 def _settled(A: Array, X: Array, tolerance: Array) -> tuple[Array, Array, Array]:
@@ -181,8 +180,11 @@ def _compare(likelihood: Array, accepted: Array, *, tolerance: Array) -> tuple[A
 
 def _inverse(A: Array, condition_bits: int) -> Array:
     (b, c), *steps = inversion_steps(2.0**condition_bits)
+    return _stepped(A, b * _identity(A) - c * A, steps)  # the first step is from X = I
+
+
+def _stepped(A: Array, X: Array, steps: Iterable[tuple[float, float]]) -> Array:
     identity = _identity(A)
-    X = b * identity - c * A  # the first step, from X = I
     for b, c in steps:
         X = X @ (b * identity - c * (A @ X))
     return X
@@ -235,7 +237,7 @@ PROGRAMS: Mapping[str, Program] = {
             opens=("residual_ok",),
             function=_refine,
             public={"tolerance": 1e-6},
-            fixed={"n_steps": Whole(4, most=16)},
+            fixed={"condition_bits": Whole(4, most=24)},
         ),
         Program(name="step", reads=("inverse", "gradient"), opens=("step",), function=_step, public={"scale": 1.0}),
         Program(
