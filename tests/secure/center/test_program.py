@@ -9,7 +9,7 @@ from tacit import wire
 from tacit.errors import CenterError, SettingError
 from tacit.rand import Rng
 from tacit.record import encode_record
-from tacit.secure.center.message import Keep
+from tacit.secure.center.message import Compute, Keep
 from tacit.secure.center.process import ProcessCenter
 from tacit.secure.center.program import BLOCK, PROGRAMS, contrasts_digest, find_program, inversion_steps, public_value
 
@@ -81,7 +81,7 @@ def test_a_singular_matrix_has_no_inverse_however_it_is_rounded(computing: Proce
     keep(computing, run, curvature=A)
     opened = computing.compute(run, "invert", condition_bits=12)
     for _ in range(3):
-        opened = computing.compute(run, "refine", n_steps=8)
+        opened = computing.compute(run, "refine", condition_bits=8)
         assert opened["residual_ok"] == 0
 
 
@@ -109,14 +109,25 @@ def test_a_public_scale_brings_a_gradient_of_sixty_bits_down_to_size(
 
 
 def test_refining_the_inverse_of_a_bound(computing: ProcessCenter, run: str) -> None:
-    bound = curvature(20, 1e4)
-    A = bound * 0.3
+    bound, factor = curvature(20, 1e4), np.random.default_rng(6).normal(size=(20, 20))
+    root = np.linalg.cholesky(bound)
+    A = root @ (0.1 * np.eye(20) + 0.9 * factor @ factor.T / np.linalg.norm(factor @ factor.T, 2)) @ root.T
     keep(computing, run, curvature=bound)
     computing.compute(run, "invert")
     keep(computing, run, curvature=A, gradient=np.eye(20))
-    assert computing.compute(run, "refine", n_steps=6) == {"residual_ok": 1}
+    assert computing.compute(run, "refine", condition_bits=4) == {"residual_ok": 1}
     X = computing.compute(run, "step")["step"]
     assert np.linalg.norm(X @ A - np.eye(20)) < 1e-4
+
+
+def test_refining_goes_on_where_the_first_steps_ended(computing: ProcessCenter, run: str) -> None:
+    A = curvature(20, 2.0**11)
+    keep(computing, run, curvature=A, gradient=np.eye(20))
+    request = Compute(run=run, program="invert", public={"condition_bits": 5})
+    computing.exchange([encode_record(request)] * 3)
+    assert computing.compute(run, "refine", condition_bits=8) == {"residual_ok": 1}
+    X = computing.compute(run, "step")["step"]
+    assert np.linalg.norm(X @ A - np.eye(20)) < 1e-6
 
 
 def test_variances_open_the_diagonal_alone(computing: ProcessCenter, run: str) -> None:
@@ -168,6 +179,16 @@ def test_comparison_with_a_tolerance(computing: ProcessCenter, run: str) -> None
     for likelihood, better in ((0.4375, 1), (0.4375 - 2**-40, 0)):
         keep(computing, run, likelihood=likelihood)
         assert computing.compute(run, "compare", tolerance=0.0625) == {"better": better}
+
+
+def test_a_point_that_only_some_nodes_accept_is_compared_with_none(computing: ProcessCenter, run: str) -> None:
+    keep(computing, run, likelihood=0.25)
+    computing.compute(run, "accept")
+    keep(computing, run, likelihood=0.5)
+    accept, status = ({"ask": "compute", "run": run, "program": "accept", "public": {}}, {"ask": "status"})
+    computing.exchange([wire.encode(accept), wire.encode(status), wire.encode(status)])
+    with pytest.raises(CenterError, match="the nodes were asked different things"):
+        computing.compute(run, "compare")
 
 
 def test_the_nodes_return_what_the_program_declares_and_nothing_else(computing: ProcessCenter, run: str) -> None:

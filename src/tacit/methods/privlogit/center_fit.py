@@ -27,8 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 _HEADROOM = 6  # bits by which a gradient may exceed 1 when it is multiplied
 _CONDITION_BITS = 12  # a condition number of 4096 is had at once, one of a million by further blocks of steps
-_REFINEMENTS = 3  # blocks of
-_REFINEMENT_STEPS = (8, 12, 16)  # steps; every number of them is a program that is compiled once
+_REFINEMENTS = 3  # blocks of steps
+_REFINEMENT_BITS = (4, 8, 12)  # of the conditions that a block is for; each is a program that is compiled once
 _RESIDUAL = 1e-5  # of an inverse: it leads the way to the optimum, and tells standard errors
 
 
@@ -111,22 +111,25 @@ class CenterFit(SecureFit):
     def _invert_curvature(self, shortfall: float) -> None:
         """With two classes the inverse of the bound is near enough to start from: the condition does not matter.
 
-        The curvature is at least 1 / shortfall of its bound, and every step of Newton and Schulz squares 1 minus that.
+        The curvature is at least 1 / shortfall of its bound: that is the condition of the product with it. The
+        shortfall is an estimate, so that twice as much is allowed.
         """
-        enough = math.log2(shortfall * math.log(10 / _RESIDUAL))
-        n_steps = next((n for n in _REFINEMENT_STEPS if n >= enough), _REFINEMENT_STEPS[-1])
-        if not (self._invert() if len(self.shape) > 1 else self._refine(n_steps)):
+        wanted = math.log2(2 * shortfall)
+        bits = next((n for n in _REFINEMENT_BITS if n >= wanted), _REFINEMENT_BITS[-1])
+        if not (self._invert() if len(self.shape) > 1 else self._refine(bits)):
             # While the bound has an inverse: the curvature vanishes where probabilities are 0 or 1.
             raise explain_separable(self.problem)
 
     def _invert(self) -> bool:
         """Steps that suffice for a moderate condition, then blocks of further ones; whether the inverse has settled."""
         opened = self.channel.compute("invert" + self.program_kind, tolerance=_RESIDUAL, condition_bits=_CONDITION_BITS)
-        return bool(opened["residual_ok"] > 0) or self._refine(_REFINEMENT_STEPS[0])
+        return bool(opened["residual_ok"] > 0) or self._refine(_REFINEMENT_BITS[1])
 
-    def _refine(self, n_steps: int) -> bool:
+    def _refine(self, condition_bits: int) -> bool:
         blocks = (
-            self.channel.compute("refine" + self.program_kind, tolerance=_RESIDUAL, n_steps=n_steps)["residual_ok"]
+            self.channel.compute("refine" + self.program_kind, tolerance=_RESIDUAL, condition_bits=condition_bits)[
+                "residual_ok"
+            ]
             for _ in range(_REFINEMENTS)
         )
         return any(block > 0 for block in blocks)

@@ -13,7 +13,7 @@ its inverse may be opened: those of the regression table (`secure.center.program
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.block import Block
+from tacit.data.moment import Moments, row_moments
 from tacit.data.stream import RowStream
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
@@ -31,7 +32,7 @@ from tacit.federation.seat import Seat
 from tacit.federation.step import Step, step
 from tacit.methods.privlogit.block import gram_blocks, on_diagonal
 from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
-from tacit.models.loss import Sums
+from tacit.models.loss import Loss
 from tacit.models.problem import Problem
 from tacit.privacy.event import NotPrivate
 from tacit.rand import Rng
@@ -102,7 +103,7 @@ class Multiplied(Point):
 
 def _moments(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """The sums of the entries and of their squares, of columns without declared bounds."""
-    sums = table.stream().total(partial(_first_moments, d=table.n_columns))
+    sums = np.stack([table.moments.total, np.diag(table.moments.square)])
     chosen = _within(sums[:, plan.unbounded], LARGEST_MOMENT)
     return Sealed(to_digits(chosen), MOMENTS_OPENED, plan.cohort.n_parties, _digit_bound(chosen.size), exact=True)
 
@@ -240,12 +241,12 @@ def _bound_asked(seat: Seat, bound: Step, units: Units | None) -> str:
 def _bound_share(table: Table, scaling: Scaling) -> Floats:
     """This party's part of h X'X + penalty, in public units, over n: of shape (k, k), whatever the classes."""
     d, k, n = table.n_columns, len(scaling.penalty), scaling.plan.n_records
-    # Squares of the rows as they are lose the digits in which a centre is larger than its unit, twice. Where these are
-    # few, no copy of the table in public units is made.
-    is_near = bool((np.abs(scaling.centre) <= _NEAR_CENTRE * scaling.unit).all())
-    gram = (table.stream() if is_near else _scaled(table, scaling)).total(partial(_gram, d=d, k=k))
+    is_near = _is_near(scaling)
+    square, total = (table.moments.square, table.moments.total) if is_near else _scaled_moments(table, scaling)
+    gram = np.zeros((k, k))
+    gram[:d, :d] = square
     if k > d:
-        gram[:d, d], gram[d, d] = gram[d, :d], table.n_complete
+        gram[:d, d], gram[d, :d], gram[d, d] = total, total, table.n_complete
     if is_near:
         gram = scaling.matrix.T @ gram @ scaling.matrix
     curvature: Floats = scaling.plan.ceiling * gram + np.diag(scaling.penalty) * (table.n_records / n)
@@ -261,48 +262,63 @@ def _block_share(table: Table, scaling: Scaling) -> Floats:
     return (h * gram + share * on_diagonal(scaling.penalty, h * n)) / n
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def _first_moments(blocks: Iterable[Block], *, d: int) -> Floats:
-    """The sums of the entries and of their squares."""
-    sums = np.zeros((2, d))
-    for X, _ in blocks:
-        sums[0] += X.sum(axis=0)
-        sums[1] += np.einsum("ij,ij->j", X, X)
-    return sums
+def _is_near(scaling: Scaling) -> bool:
+    """Whether rows may be squared as they are, without a copy of the table in public units.
+
+    Such squares lose the digits in which a centre is larger than its unit, twice.
+    """
+    return bool((np.abs(scaling.centre) <= _NEAR_CENTRE * scaling.unit).all())
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def _gram(blocks: Iterable[Block], *, d: int, k: int) -> Floats:
-    """X'X, and where k > d the columns' sums below it."""
-    gram = np.zeros((k, k))
-    for X, _ in blocks:
-        gram[:d, :d] += X.T @ X
-        if k > d:
-            gram[d, :d] += X.sum(axis=0)
-    return gram
+def _scaled_moments(table: Table, scaling: Scaling) -> tuple[Floats, Floats]:
+    """X'X and the sum of the rows, in public units."""
+    part_sum = partial(row_moments, n_columns=table.n_columns, n_classes=table.n_classes)
+    found = Moments(*_scaled(table, scaling).total(part_sum))
+    return found.square, found.total
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _point_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats]:
     """This party's part of the mean gradient, and of the mean log-likelihood, at a point."""
-    sums = scaling.plan.problem.loss.sums(table.stream(), scaling.theta(point), curvature=False)
-    gradient = _gradient(sums.gradient @ scaling.matrix, point, table, scaling)
-    return gradient, _likelihood(sums, point, table, scaling)
+    loss = scaling.plan.problem.loss
+    if point.any():
+        sums = loss.sums(table.stream(), scaling.theta(point), curvature=False)
+        value, slope = sums.loss, sums.gradient
+    else:
+        value, slope = _at_zero(table, loss)
+    gradient = _gradient(slope @ scaling.matrix, point, table, scaling)
+    return gradient, _likelihood(value, point, table, scaling)
+
+
+def _at_zero(table: Table, loss: Loss) -> tuple[float, Floats]:
+    """The loss and its gradient at 0, where every class is as likely: no further pass, once the moments are known."""
+    rows = table.moments.by_class
+    if loss.constant != 0:
+        rows = np.column_stack([rows, loss.constant * table.class_counts])
+    slope: Floats = rows.sum(axis=0) / loss.n_classes - rows
+    return table.n_complete * math.log(loss.n_classes), slope if loss.n_classes > 2 else slope[1]
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _curvature_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats, Floats]:
     """Curvature, gradient and likelihood, classes first; softmax curvature is raised where it is flat."""
     problem, n = scaling.plan.problem, scaling.plan.n_records
-    sums = problem.loss.sums(_scaled(table, scaling), point)
+    n_vectors = len(np.atleast_2d(point))
+    is_near = _is_near(scaling)
+    rows, theta = (table.stream(), scaling.theta(point)) if is_near else (_scaled(table, scaling), point)
+    sums = problem.loss.sums(rows, theta)
     assert sums.curvature is not None
-    raised = np.diag(np.tile(scaling.penalty, len(np.atleast_2d(point))))
+    curvature, slope = sums.curvature, sums.gradient
+    if is_near:
+        T = np.kron(np.eye(n_vectors), scaling.matrix)
+        curvature, slope = T.T @ curvature @ T, slope @ scaling.matrix
+    raised = np.diag(np.tile(scaling.penalty, n_vectors))
     if problem.n_classes > 2:
         raised = raised + flat_directions(problem) * n
     return (
-        (sums.curvature + table.n_records / n * raised) / n,
-        _gradient(sums.gradient, point, table, scaling).T.reshape(-1),
-        _likelihood(sums, point, table, scaling),
+        (curvature + table.n_records / n * raised) / n,
+        _gradient(slope, point, table, scaling).T.reshape(-1),
+        _likelihood(sums.loss, point, table, scaling),
     )
 
 
@@ -318,11 +334,11 @@ def _gradient(gradient: Floats, point: Floats, table: Table, scaling: Scaling) -
     return -(gradient + scaling.penalty * point * (table.n_records / n)).T / n
 
 
-def _likelihood(sums: Sums, point: Floats, table: Table, scaling: Scaling) -> Floats:
+def _likelihood(loss: float, point: Floats, table: Table, scaling: Scaling) -> Floats:
     """This party's part of the mean penalised log-likelihood."""
     n = scaling.plan.n_records
     penalty = 0.5 * float((scaling.penalty * point**2).sum()) * table.n_records / n
-    return -_within(np.array((sums.loss + penalty) / n), _LARGEST_DIGITS)
+    return -_within(np.array((loss + penalty) / n), _LARGEST_DIGITS)
 
 
 def _cut(likelihood: Floats) -> Ints:

@@ -15,6 +15,9 @@
 A program is a pure function in `jax.numpy`. It says nothing of shares: the engine runs it on them. Numbers have 40
 fraction bits; curvature is scaled by a public bound so that its largest eigenvalue is at most 1.
 
+Only `accept` needs no engine: every node gives another name to what it holds. If nodes name different values, those
+have different origins, and no program runs that reads them.
+
 Why parties declare the contrasts of `variances`. The inverse X is symmetric and has d (d + 1) / 2 unknowns.
 1. A row c of C opens the number c'X c, which is linear in X: it is the inner product of X with c c'.
 2. The matrices c c' span all symmetric ones: e_i e_i', and (e_i + e_j)(e_i + e_j)' give every entry. So whoever chooses
@@ -37,7 +40,7 @@ asks for blocks says so under Revealed, and asks about far fewer points than the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -77,7 +80,8 @@ class Program:
         reads: the kept values that it reads.
         keeps: the values that it leaves with the nodes.
         opens: the values that it opens.
-        function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens.
+        function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens. None if
+            each node for itself keeps what is read under another name: nothing is computed, and nothing opened.
         public: public arguments and their defaults; None if it may be left out.
         fixed: whole numbers that shape the computation itself; each value is compiled anew.
         is_declared: whether it runs only with the public arguments that the parties declared (`contrasts_digest`).
@@ -87,7 +91,7 @@ class Program:
     reads: tuple[str, ...]
     keeps: tuple[str, ...] = ()
     opens: tuple[str, ...] = ()
-    function: Callable[..., tuple[Array, ...]] = field(repr=False)
+    function: Callable[..., tuple[Array, ...]] | None = field(repr=False)
     public: Mapping[str, float | None] = field(default_factory=dict)
     fixed: Mapping[str, Whole] = field(default_factory=dict)
     is_declared: bool = False
@@ -145,10 +149,9 @@ def _invert(A: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, 
     return _settled(A, _inverse(A, condition_bits), tolerance)
 
 
-def _refine(A: Array, X: Array, *, tolerance: Array, n_steps: int) -> tuple[Array, Array, Array]:
-    for _ in range(n_steps):
-        X = X @ (2 * _identity(A) - A @ X)
-    return _settled(A, X, tolerance)
+def _refine(A: Array, X: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, Array, Array]:
+    # A X has eigenvalues in (0, 1]: X inverts a bound on A, or comes from steps that ended before A's smallest ones.
+    return _settled(A, _stepped(A, X, inversion_steps(2.0**condition_bits)), tolerance)
 
 
 def _settled(A: Array, X: Array, tolerance: Array) -> tuple[Array, Array, Array]:
@@ -191,14 +194,13 @@ def _compare(likelihood: Array, accepted: Array, *, tolerance: Array) -> tuple[A
     return (_bit(likelihood >= accepted - tolerance),)
 
 
-def _accept(likelihood: Array) -> tuple[Array]:
-    return (likelihood,)
-
-
 def _inverse(A: Array, condition_bits: int) -> Array:
     (b, c), *steps = inversion_steps(2.0**condition_bits)
+    return _stepped(A, b * _identity(A) - c * A, steps)  # the first step is from X = I
+
+
+def _stepped(A: Array, X: Array, steps: Iterable[tuple[float, float]]) -> Array:
     identity = _identity(A)
-    X = b * identity - c * A  # the first step, from X = I
     for b, c in steps:
         X = X @ (b * identity - c * (A @ X))
     return X
@@ -251,7 +253,7 @@ PROGRAMS: Mapping[str, Program] = {
             opens=("residual_ok",),
             function=_refine,
             public={"tolerance": 1e-6},
-            fixed={"n_steps": Whole(4, most=16)},
+            fixed={"condition_bits": Whole(4, most=24)},
         ),
         Program(name="step", reads=("inverse", "gradient"), opens=("step",), function=_step, public={"scale": 1.0}),
         Program(
@@ -270,7 +272,7 @@ PROGRAMS: Mapping[str, Program] = {
             opens=("residual_ok",),
             function=_refine,
             public={"tolerance": 1e-6},
-            fixed={"n_steps": Whole(4, most=16)},
+            fixed={"condition_bits": Whole(4, most=24)},
         ),
         Program(
             name="step_blocks",
@@ -302,7 +304,7 @@ PROGRAMS: Mapping[str, Program] = {
             function=_compare,
             public={"tolerance": 0.0},
         ),
-        Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=_accept),
+        Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=None),
     )
 }
 
