@@ -4,9 +4,9 @@
 
 Each point is a process of its own: it draws records, fits them plainly (scikit-learn's lbfgs, pooled), then with
 `PrivLogit` or with `PrivateNewton`, both in process, with guards, envelopes and the center's nodes. Processor time and
-memory are those of the process and of the nodes together. Memory is the peak during a fit above what was held before
-it. Bytes are what travelled, beside those of the table itself. What is measured is kept in FILE: points that are there
-already are not measured again. With --out the plot `growth.svg` is drawn there.
+memory are those of the process and of the nodes together. Memory is the peak during a fit, above what the process held
+before it and what the nodes held when they began. Bytes are what travelled, beside those of the table itself. What is
+measured is kept in FILE: points that are there already are not measured again. With --out `growth.svg` is drawn there.
 
 The center's start and the compilation of its programs are apart: a small fit of as many columns goes first. PrivLogit
 is asked for no standard errors, which there are none of above 1,000 columns.
@@ -15,12 +15,15 @@ is asked for no standard errors, which there are none of above 1,000 columns.
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import json
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,7 @@ AXES = {
     "records": [(n, 20, 3) for n in RECORDS],
     "parties": [(30_000, 20, k) for k in PARTIES],
 }
+HEADINGS = ("processors", "wall", "sent", "memory", "rounds")
 PLACE = {"columns": 1, "records": 0, "parties": 2}
 
 
@@ -55,22 +59,26 @@ class Spent:
 
     processor: float  # seconds, of this process and of the center's nodes
     wall: float
-    memory: int  # bytes above what was held before
+    memory: int  # bytes above what was held before, by this process; by the nodes, above what they began with
 
 
 class Watch:
     """The peak of this process's memory and of those that it started."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: int) -> None:
+        """`nodes` is what the center's nodes held when they began."""
         self.own, self.over = psutil.Process(), threading.Event()
-        self.start, self.peak = self._held(), 0
+        gc.collect()
+        _trimmed()
+        self.start, self.peak = self.own.memory_info().rss + nodes, 0
         self.thread = threading.Thread(target=self._look, daemon=True)
         self.thread.start()
 
     def _tree(self) -> list[psutil.Process]:
         return [self.own, *self.own.children(recursive=True)]
 
-    def _held(self) -> int:
+    def held(self) -> int:
+        """The memory of all of them."""
         return sum(_of(process, lambda one: one.memory_info().rss) for process in self._tree())
 
     def processor(self) -> float:
@@ -78,7 +86,7 @@ class Watch:
 
     def _look(self) -> None:
         while not self.over.wait(0.05):
-            self.peak = max(self.peak, self._held() - self.start)
+            self.peak = max(self.peak, self.held() - self.start)
 
 
 def _of(process: psutil.Process, look: Callable[[psutil.Process], Any]) -> Any:
@@ -88,16 +96,27 @@ def _of(process: psutil.Process, look: Callable[[psutil.Process], Any]) -> Any:
         return 0
 
 
-def spent_on(fit: Callable[[], Any]) -> tuple[Any, Spent]:
+def _trimmed() -> None:
+    """Give back to the system what was freed, where it can be done."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def nodes_memory() -> int:
+    """What the center's nodes hold."""
+    return sum(_of(process, lambda one: one.memory_info().rss) for process in psutil.Process().children(recursive=True))
+
+
+def spent_on(fit: Callable[[], Any], nodes: int) -> tuple[Any, Spent]:
     """What `fit` gives, and what it took."""
-    watch = Watch()
+    watch = Watch(nodes)
     used, start = watch.processor(), time.perf_counter()
     value = fit()
     wall = time.perf_counter() - start
     used = watch.processor() - used
     watch.over.set()
     watch.thread.join()
-    return value, Spent(processor=used, wall=wall, memory=max(watch.peak, watch._held() - watch.start))
+    return value, Spent(processor=used, wall=wall, memory=max(watch.peak, watch.held() - watch.start))
 
 
 def drawn(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,12 +132,15 @@ def federation(X: np.ndarray, y: np.ndarray, n_parties: int) -> Federation:
 
 def point(method: str, n: int, d: int, n_parties: int) -> dict[str, Any]:
     """One point, measured in this process."""
-    if method == "PrivLogit":
-        METHODS[method]().fit(federation(*drawn(max(2000, 2 * d), d), 3))
     X, y = drawn(n, d)
-    plain, of_plain = spent_on(lambda: LogisticRegression(C=1.0, tol=1e-4, max_iter=1000).fit(X, y))
+    plain, of_plain = spent_on(lambda: LogisticRegression(C=1.0, tol=1e-4, max_iter=1000).fit(X, y), 0)
+    begun = 0
+    if method == "PrivLogit":
+        METHODS[method]().fit(federation(*drawn(300, 3), 3))
+        begun = nodes_memory()
+        METHODS[method]().fit(federation(*drawn(max(2000, 2 * d), d), 3))
     parties = federation(X, y, n_parties)
-    model, own = spent_on(lambda: METHODS[method]().fit(parties))
+    model, own = spent_on(lambda: METHODS[method]().fit(parties), begun)
     traffic = model.facts_.traffic
     apart = float(np.linalg.norm(model.coef_ - plain.coef_) / np.linalg.norm(plain.coef_))
     return {
@@ -171,25 +193,42 @@ def chosen(known: list[dict[str, Any]], method: str, axis: str) -> list[dict[str
 
 
 def tell(known: list[dict[str, Any]]) -> None:
-    """All points, and the exponents: over all of them, and of the last step alone."""
+    """All points and the exponents, over all points and of the last step alone, as the page has them."""
     for axis in AXES:
-        print(f"\nagainst {axis}")
+        print(f"\n| {axis} | method | " + " | ".join(HEADINGS) + " |\n|---|---|" + "---|" * len(HEADINGS))
         for method in METHODS:
             points = chosen(known, method, axis)
             for one in points:
-                print("  " + line_of(one))
-            if len(points) < 2:
-                continue
-            x = [(one["n"], one["d"], one["parties"])[PLACE[axis]] for one in points]
-            told = []
-            for name, values in (
-                ("processors", [one["own"]["processor"] for one in points]),
-                ("bytes", [float(one["bytes"]) for one in points]),
-                ("memory", [float(one["own"]["memory"]) for one in points]),
-                ("the plain fit's processors", [one["plain"]["processor"] for one in points]),
-            ):
-                told.append(f"{name} {exponent(x, values):.2f}, at last {exponent(x[-2:], values[-2:]):.2f}")
-            print(f"  {method}, exponents: " + "; ".join(told))
+                print(f"| {size_of(one, axis):,} | {method} | " + " | ".join(cells(one)) + " |")
+            if len(points) > 1:
+                print(f"| exponent | {method} | " + " | ".join(exponents(points, axis)) + " |")
+
+
+def size_of(one: dict[str, Any], axis: str) -> int:
+    return int(one[("n", "d", "parties")[PLACE[axis]]])
+
+
+def cells(one: dict[str, Any]) -> list[str]:
+    own, plain = one["own"], one["plain"]
+    return [
+        f"{own['processor']:.1f} s, {own['processor'] / plain['processor']:.3g} times the plain fit",
+        f"{own['wall']:.1f} s, {own['wall'] / plain['wall']:.3g} times",
+        f"{one['bytes'] / 1e6:.3g} MB, {one['bytes'] / (8 * one['n'] * one['d']):.2g} of the table",
+        f"{own['memory'] / 1e6:.0f} MB",
+        str(one["rounds"]),
+    ]
+
+
+def exponents(points: list[dict[str, Any]], axis: str) -> list[str]:
+    x = [float(size_of(one, axis)) for one in points]
+    kinds = (
+        [one["own"]["processor"] for one in points],
+        [one["own"]["wall"] for one in points],
+        [float(one["bytes"]) for one in points],
+        [float(one["own"]["memory"]) for one in points],
+        [float(one["rounds"]) for one in points],
+    )
+    return [f"{exponent(x, values):.2f}; at last {exponent(x[-2:], values[-2:]):.2f}" for values in kinds]
 
 
 def draw(known: list[dict[str, Any]], folder: Path) -> None:
@@ -204,7 +243,7 @@ def draw(known: list[dict[str, Any]], folder: Path) -> None:
         for row, method in zip(figure.subplots(2, 3), METHODS, strict=True):
             for axes, axis in zip(row, AXES, strict=True):
                 points = chosen(known, method, axis)
-                x = [(one["n"], one["d"], one["parties"])[PLACE[axis]] for one in points]
+                x = [size_of(one, axis) for one in points]
                 for (label, colour, value), mark in zip(kinds, ("o-", "s--", "^-."), strict=True):
                     axes.loglog(x, [value(one) for one in points], mark, color=colour, label=label)
                 axes.loglog(x, [one["plain"]["processor"] for one in points], ":", color="grey", label="plain fit, s")
@@ -218,7 +257,7 @@ def draw(known: list[dict[str, Any]], folder: Path) -> None:
 
     words = "; ".join(
         f"{method} against {axis}: "
-        + ", ".join(f"{one['own']['processor']:.1f} s at {one[('n', 'd', 'parties')[PLACE[axis]]]:,}" for one in points)
+        + ", ".join(f"{one['own']['processor']:.1f} s at {size_of(one, axis):,}" for one in points)
         for method in METHODS
         for axis in AXES
         if (points := chosen(known, method, axis))
