@@ -23,7 +23,7 @@ factor. From 0 and with two classes (`Ascending.from_zero`) it is known what nor
 
 *Loose bounds.* Where B is known to be loose (`Ascending.is_loose`), say by a factor b in most directions, what
 acceleration leaves of a step is divided by the slope of steps along the last way: with y the change of -s and x that of
-points, the ratio x'y / y'y (Barzilai and Borwein 1988), within 1 and 64.
+points, the ratio x'y / y'y (Barzilai and Borwein 1988), within 1 and 8.
 
 Rows are never quite normal. That costs rounds and nothing else: such points are compared like all accelerated ones.
 
@@ -66,7 +66,7 @@ _LEAST_SINE = 0.2  # of the angle between a difference of steps and the newer on
 _TINY = 2.0**-1000
 _LEAST_NORM = 2.0**-10  # of a point, when an error is told relative to it
 _FURTHEST = 16.0  # times as far as the step itself: what is left of a step may be lengthened so much
-_LOOSEST = 64.0  # times as far, where the bound is loose
+_LOOSEST = 8.0  # times as far, where the bound is loose
 _LONGEST_FIRST = 2.5  # times the first step
 
 

@@ -112,3 +112,11 @@ def test_a_column_that_never_changes_or_repeats_another_in_its_block_is_an_error
     with pytest.raises(TacitError, match="drop a feature") as failure:
         PrivLogit(secure="sums").fit(parties(X, y))
     assert not isinstance(failure.value, SingularCurvature)  # that would name the columns
+
+
+def test_standard_errors_of_some_hundred_columns_are_told_with_sums_too() -> None:
+    """The curvature and the gradient that are opened together once were too many numbers for the nodes to check."""
+    federation = parties(*drawn(1500, 300))
+    model, pooled = PrivLogit(l2=1.0, secure="sums").fit(federation), Pooled(l2=1.0).fit(federation)
+    np.testing.assert_allclose(model.coef_, pooled.coef_, atol=1e-9)
+    np.testing.assert_allclose(model.table()["std_err"], pooled.table()["std_err"], rtol=1e-5)

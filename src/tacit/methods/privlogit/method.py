@@ -28,7 +28,7 @@ Cost      one secure inverse of (d+1)^2 numbers at the start and one, from there
           matrix and vector in each round; about 10 rounds, 100 with acceleration=None; a party makes one pass for
           moments, bound and the gradient at 0, and one in each later round, and sends at most 96 bytes a number. Above
           1,000 columns, by a public rule, the inverse is that of blocks of 256 columns (`block`). The optimum is the
-          same; it takes 40 to 80 rounds, and there are no standard errors. protocol="local": (d+1)^2 / 8
+          same; it takes 30 to 100 rounds, and there are no standard errors. protocol="local": (d+1)^2 / 8
           exponentiations a party a round, and as many ciphertexts in every question; no more than 1,000 columns
 Paper     Wang, chapter 5, PrivLogit-Hessian and -Local (algorithms 6 to 8), after Bohning and Lindsay 1988. We depart
           from it in these: the steps are accelerated (`models.anderson`, with the proof that the ascent stays monotone

@@ -50,12 +50,14 @@ MOMENTS_OPENED = NotPrivate(why="opened exactly: means and variances of the colu
 LOSS_OPENED = NotPrivate(why="opened exactly: the likelihood of the pooled fit")
 
 OPENED_BITS = 60  # fraction bits of a gradient
+PEAK_BITS = 48  # of one that is opened with a curvature: nodes check the size of both together
 KEPT_BITS = 40  # fraction bits of what the center computes with
 LOSS_BITS = 59  # of the mean loss, which is cut off at _LARGEST_LOSS
 LARGEST_MOMENT = LARGEST / 2  # sums of squares are cut off here
 _LARGEST_LOSS = 7.5  # above the ln C of a model that says nothing, for fewer than 1,800 classes: never accepted
 _LARGEST_DIGITS = 2.0**200  # of a likelihood in digits: one that is lower is never accepted
 _LARGEST_WHOLE = 2.0**62
+_LARGEST_SLOPE = 4.0  # of an entry of a mean gradient, which is at most sqrt 2
 _NEAR_CENTRE = 16.0  # units from 0: eight of 53 bits are lost in a square
 _MOST_NORM = 2**63 - 1
 
@@ -174,8 +176,10 @@ def _curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
 def _open_curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
     scaling = at.scaling(plan)
     curvature, gradient, mean = _curvature_share(table, at.point, scaling)
-    square, slope = _fixed(curvature, scaling.opened_bits), _fixed(gradient, OPENED_BITS)
-    bound = _curvature_bound(square, scaling, scaling.opened_bits) + _whole_bound(slope) + _digit_bound(1)
+    square, slope = _fixed(curvature, scaling.opened_bits), _fixed(_within(gradient, _LARGEST_SLOPE), PEAK_BITS)
+    longest = math.ceil(_LARGEST_SLOPE * 2.0**PEAK_BITS * math.sqrt(slope.size))
+    of_slope = (NormBound(size=slope.size, norm=longest),)
+    bound = _curvature_bound(square, scaling, scaling.opened_bits) + of_slope + _digit_bound(1)
     return Sealed(_flat(square, slope, to_digits(mean)), SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
@@ -208,7 +212,7 @@ def register_questions(method: str) -> Questions:
     def register(
         name: str, function: Callable[..., Kept | Sealed | Encrypted], values: type, *, seated: bool = False
     ) -> Step:
-        made = step(f"{method}/{name}", version=2, plan=Plan, values=values, pinned=("units",), seated=seated)
+        made = step(f"{method}/{name}", version=3, plan=Plan, values=values, pinned=("units",), seated=seated)
         return made(function)
 
     bound = register("bound", _bound, Measure)

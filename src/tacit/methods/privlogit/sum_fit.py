@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tacit.federation.channel import Channel
 from tacit.methods.privlogit.fit import SAME_LIKELIHOOD, Peak, SecureFit
-from tacit.methods.privlogit.statistic import OPENED_BITS, Measure, Questions
+from tacit.methods.privlogit.statistic import OPENED_BITS, PEAK_BITS, Measure, Questions
 from tacit.methods.privlogit.unit import Plan, Units
 from tacit.models.diagnosis import collinear_columns, explain_separable
 from tacit.secure.digit import from_digits
@@ -58,7 +58,7 @@ class SumFit(SecureFit):
         """Open the true curvature at a point near the optimum."""
         opened = self.channel.sum(self.questions.open_curvature, self.at(point))
         size = self.size
-        self._take(opened[size * size :], classes_first=True)
+        self._take(opened[size * size :], classes_first=True, bits=PEAK_BITS)
         H = np.ldexp(opened[: size * size].astype(np.float64), -self.scaling.opened_bits).reshape(size, size)
         try:
             factor = cho_factor(H, lower=True)
@@ -86,7 +86,7 @@ class SumFit(SecureFit):
         whole: npt.NDArray[np.int64] = np.rint(counts).astype(np.int64)
         return whole
 
-    def _take(self, opened: npt.NDArray[np.int64], *, classes_first: bool = False) -> None:
-        gradient = np.ldexp(opened[: self.size].astype(np.float64), -OPENED_BITS)
+    def _take(self, opened: npt.NDArray[np.int64], *, classes_first: bool = False, bits: int = OPENED_BITS) -> None:
+        gradient = np.ldexp(opened[: self.size].astype(np.float64), -bits)
         self._gradient = gradient if classes_first else gradient.reshape(self.shape[-1], -1)
         self._likelihood = float(from_digits(opened[self.size :]))
