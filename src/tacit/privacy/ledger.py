@@ -349,6 +349,7 @@ class Ledger:
             raise NotAgreed(f"run {release.run!r} has reserved {given} answers to step {release.step!r}, and gave them")
 
 
+@lru_cache(maxsize=256)  # every answer to a step costs the same
 def event_text(event: Event) -> str:
     """An event as the ledger holds it."""
     return json.dumps(to_json(event), sort_keys=True)
