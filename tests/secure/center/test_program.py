@@ -11,7 +11,7 @@ from tacit.rand import Rng
 from tacit.record import encode_record
 from tacit.secure.center.message import Compute, Keep
 from tacit.secure.center.process import ProcessCenter
-from tacit.secure.center.program import PROGRAMS, contrasts_digest, find_program, inversion_steps, public_value
+from tacit.secure.center.program import BLOCK, PROGRAMS, contrasts_digest, find_program, inversion_steps, public_value
 
 from .conftest import curvature, keep, newton, seal_all
 
@@ -45,6 +45,34 @@ def test_the_inverse_is_as_accurate_as_forty_bits_allow(computing: ProcessCenter
     # A itself is rounded to 2**-40: an error of condition * 2**-41 * d is what the input already has.
     expected = np.linalg.inv(A)
     assert np.linalg.norm(X - expected) < 1e-11 * condition * np.linalg.norm(expected)
+
+
+def test_blocks_are_inverted_each_by_itself_and_multiplied_with_their_own_part(
+    computing: ProcessCenter, run: str
+) -> None:
+    k = BLOCK + 44
+    blocks = np.stack([curvature(BLOCK, 50, seed=seed) for seed in (1, 2)])
+    g = np.random.default_rng(0).normal(size=(k, 2))
+    keep(computing, run, blocks=blocks, gradient=g)
+    assert computing.compute(run, "invert_blocks", tolerance=1e-5, condition_bits=12) == {"residual_ok": 1}
+    step = computing.compute(run, "step_blocks", scale=0.5)["step"]
+    filled = np.zeros((2 * BLOCK, 2))
+    filled[:k] = 0.5 * g
+    expected = np.concatenate([np.linalg.solve(A, part) for A, part in zip(blocks, np.split(filled, 2), strict=True)])
+    np.testing.assert_allclose(step, expected[:k], atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(2 * BLOCK, BLOCK), (1, 2 * BLOCK, 2 * BLOCK), (4, BLOCK // 2, BLOCK // 2)])
+def test_blocks_have_one_shape(computing: ProcessCenter, run: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(CenterError, match="no program reads 'blocks' in the shape"):
+        keep(computing, run, blocks=np.zeros(shape))
+
+
+def test_a_gradient_of_other_features_is_not_multiplied_with_blocks(computing: ProcessCenter, run: str) -> None:
+    keep(computing, run, blocks=0.5 * np.eye(BLOCK)[None], gradient=np.ones(BLOCK + 1))
+    computing.compute(run, "invert_blocks")
+    with pytest.raises(CenterError, match="not of the blocks' features"):
+        computing.compute(run, "step_blocks")
 
 
 def test_a_singular_matrix_has_no_inverse_however_it_is_rounded(computing: ProcessCenter, run: str) -> None:
@@ -165,7 +193,7 @@ def test_a_point_that_only_some_nodes_accept_is_compared_with_none(computing: Pr
 
 def test_the_nodes_return_what_the_program_declares_and_nothing_else(computing: ProcessCenter, run: str) -> None:
     A = curvature(20, 50)
-    values = {"curvature": A, "gradient": np.ones(20), "likelihood": 0.5}
+    values = {"curvature": A, "blocks": 0.5 * np.eye(BLOCK)[None], "gradient": np.ones(20), "likelihood": 0.5}
     for name, value in values.items():
         envelopes = seal_all(computing, name, value, f"{run} {name}", contrasts=contrasts_digest({}))
         requests = [
@@ -177,7 +205,7 @@ def test_the_nodes_return_what_the_program_declares_and_nothing_else(computing: 
         ]  # fmt: skip
         replies = computing.exchange([encode_record(request) for request in requests])
         assert [wire.decode(reply) for reply in replies] == [{"done": {}}] * 3
-    for program in sorted(PROGRAMS.values(), key=lambda program: program.name != "invert"):
+    for program in sorted(PROGRAMS.values(), key=lambda program: not program.name.startswith("invert")):
         if program.name == "compare":
             computing.compute(run, "accept")
         request = {"ask": "compute", "run": run, "program": program.name, "public": {}}

@@ -381,8 +381,8 @@ class NodeServer:
         if not self._memory.agrees(["program", values], [arguments, fixed]):
             raise CenterError(f"program {name!r} ran before on the same values with other arguments; once is all")
         inputs = {key: one.shared for key, one in zip(program.reads, kept, strict=True)}
-        if "inverse" in inputs:
-            self._open_from(self._kept[run, "inverse"])
+        for inverse in {"inverse", "inverse_blocks"} & inputs.keys():
+            self._open_from(self._kept[run, inverse])
         origin = wire.digest([values, arguments, fixed, [list(shared.shape) for shared in inputs.values()]])
         return Task(program=program, inputs=inputs, public=arguments, fixed=fixed), origin
 
