@@ -13,6 +13,7 @@ import pandas as pd
 
 from tacit.data.matrix import names_of
 from tacit.data.person import person_codes
+from tacit.data.pieces import cut_tables
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.errors import SettingError
@@ -27,7 +28,7 @@ from tacit.federation.split import assign_parties, check_files, checked_arrays
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center.center import Center
-from tacit.secure.center.embedded import EmbeddedCenter
+from tacit.secure.center.simulated import SimulatedCenter
 from tacit.unit import Unit
 
 _MOST_SHOWN = 20
@@ -109,7 +110,7 @@ class Federation:
             own = policy.get(name, Policy()) if isinstance(policy, Mapping) else (policy or Policy())
             child = rng.child(f"party {name}")
             guards.append(Guard(name, table, policy=own, ledger=ledger, rng=child, offer=(offers or {}).get(name)))
-        return cls(InProcess(guards), EmbeddedCenter(), study=study, seeded=not rng.is_private, dropouts=dropouts)
+        return cls(InProcess(guards), SimulatedCenter(), study=study, seeded=not rng.is_private, dropouts=dropouts)
 
     @classmethod
     def from_files(
@@ -189,16 +190,10 @@ class Federation:
         schema = Schema.of_arrays(X.shape[1], labels.tolist(), norm_bound=norm_bound, feature_names=feature_names)
         order = np.argsort(assignment, kind="stable")
         names, starts = np.unique(assignment[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
-        tables = {
-            str(name): Table.from_arrays(
-                X[order[start:end]],
-                y[order[start:end]],
-                schema,
-                persons=None if persons is None else persons[order[start:end]],
-            )
-            for name, start, end in zip(names, starts.tolist(), ends, strict=True)
-        }
+        pieces = cut_tables(
+            X[order], y[order], schema, starts.tolist(), persons=None if persons is None else persons[order]
+        )
+        tables = dict(zip(names.tolist(), pieces, strict=True))
         if settings.get("policy") is None:
             settings["policy"] = Policy.disclosing_everything()
         federation = cls.from_tables(tables, **settings)
