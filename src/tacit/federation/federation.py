@@ -188,8 +188,9 @@ class Federation:
         if persons is not None:
             persons = person_codes(persons, len(X), "Federation.split")
         schema = Schema.of_arrays(X.shape[1], labels.tolist(), norm_bound=norm_bound, feature_names=feature_names)
-        order = np.argsort(assignment, kind="stable")
-        names, starts = np.unique(assignment[order], return_index=True)
+        names, codes = np.unique(assignment, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(names)))
         pieces = cut_tables(
             X[order], y[order], schema, starts.tolist(), persons=None if persons is None else persons[order]
         )
