@@ -1,6 +1,7 @@
 """Anderson's acceleration against the plain steps of PrivLogit: easy and hard designs, good and bad starts.
 
-python benchmarks/acceleration.py [--out docs]
+    python benchmarks/acceleration.py [--out docs]
+    python benchmarks/acceleration.py --wide 2000     with blocks of the bound, as above 1,000 columns, to 1e-8
 
 Prints rounds until the coefficients are within 1e-3, 1e-6 and 1e-8 of the optimum; a rejected point counts as a round.
 Fails if acceleration needs more rounds than the plain method and the rejected ones together.
@@ -18,6 +19,7 @@ from matplotlib.ticker import NullFormatter
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
+from tacit.methods.privlogit.block import spans
 from tacit.models.anderson import Ascending, ascend
 from tacit.models.loss import Array
 from tacit.models.solver import Problem, fit
@@ -87,6 +89,43 @@ class Plain:
         return step
 
 
+class Blocks(Plain):
+    """The same with so many times the blocks of the bound, as `privlogit.block` has it."""
+
+    def __init__(self, X: Array, y: Array, l2: float) -> None:
+        super().__init__(X, y, l2)
+        self._spans = spans(X.shape[1])
+        self._factors = [cho_factor(X[:, span].T @ X[:, span] / 4 + l2 * np.eye(_width(span))) for span in self._spans]
+
+    def accept(self) -> Array:
+        self._accepted = self._value
+        gradient = self.X.T @ (self.y - expit(self.X @ self._point)) - self.l2 * self._point
+        steps = [cho_solve(factor, gradient[span]) for factor, span in zip(self._factors, self._spans, strict=True)]
+        step: Array = np.concatenate(steps) / len(steps)
+        return step
+
+
+def _width(span: slice) -> int:
+    return int(span.stop - span.start)
+
+
+def wide(d: int) -> None:
+    """Rounds of a wide fit from 0, and how far it is from the optimum in the end."""
+    for name, (columns, usual, length) in DESIGNS.items():
+        rng = np.random.default_rng(0)
+        X = columns(rng, d)
+        beta = rng.normal(size=d)
+        longer = length if name != "one-hot" else length * np.sqrt(d / usual)
+        y = (rng.random(RECORDS) < expit(X @ beta * longer / np.linalg.norm(beta))).astype(np.int64)
+        problem = Problem(n_features=d, l2=1.0, intercept="none", tolerance=1e-12)
+        optimum = fit(lambda X=X, y=y: [(X, y)], problem=problem).theta  # type: ignore[misc]
+        settings = Ascending(memory=40, tolerance=1e-8, max_rounds=400, is_loose=True)
+        ascent = ascend(Blocks(X, y, 1.0), np.zeros(d), settings=settings)
+        error = float(np.linalg.norm(ascent.point - optimum) / np.linalg.norm(optimum))
+        print(f"{name:15} {d} columns in {len(spans(d))} blocks: {len(ascent.visits)} rounds, {ascent.n_rejected} "
+              f"rejected, relative error {error:.0e}", flush=True)  # fmt: skip
+
+
 def errors(X: Array, y: Array, start: float, memory: int, optimum: Array) -> tuple[list[float], int]:
     """The relative error of the best answer after each round, and how many rounds were rejected."""
     reached: list[float] = []
@@ -107,7 +146,11 @@ def rounds(reached: list[float], level: float) -> int | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="a folder for acceleration.svg")
+    parser.add_argument("--wide", type=int, help="rounds with blocks of so many columns, and nothing else")
     arguments = parser.parse_args()
+    if arguments.wide is not None:
+        wide(arguments.wide)
+        return
     curves: dict[tuple[str, float], dict[str, list[float]]] = {}
     worse = []
     print(f"rounds until the relative error is {', '.join(f'{level:g}' for level in LEVELS)}")

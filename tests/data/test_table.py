@@ -176,6 +176,17 @@ def test_concatenated_tables_add_up() -> None:
         Table.concatenate([])
 
 
+def test_moments_are_sums_over_the_complete_rows() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 3)), rng.integers(0, 3, 5000)
+    schema = Schema.of_arrays(3, [0, 1, 2])
+    halves = [Table.from_arrays(X[:2100], y[:2100], schema), Table.from_arrays(X[2100:], y[2100:], schema)]
+    found = Table.concatenate(halves).moments
+    np.testing.assert_allclose(found.square, X.T @ X, rtol=1e-12)
+    np.testing.assert_allclose(found.by_class, [X[y == c].sum(axis=0) for c in range(3)], rtol=1e-10)
+    np.testing.assert_allclose(found.total, X.sum(axis=0), rtol=1e-10)
+
+
 def test_nothing_shows_a_record() -> None:
     table = Table.from_arrays([[123.25]], [1], Schema.of_arrays(1, [0, 1]))
     assert repr(table) == "Table('arrays', n_records=1, n_columns=1)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -89,11 +90,22 @@ def test_made_up_records_have_the_documents_best_accuracy() -> None:
     assert {e for e, (cold, warm, gain) in PRINTED.items() if abs(warm - cold - gain) > 0.005} == {0.1, 0.5, 150}
 
 
+LONGEST = ("wang-figure-3.3", "wang-figure-3.4", "wang-figure-3.5", "wang-figure-5.5")
+"""Left out of the quick runs, so that all together take less than two minutes."""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What results share is computed once."""
+    return tmp_path_factory.mktemp("cells")
+
+
 @needs_data
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pathak-theorem-4.2", "du-figure-2", "hoseinpour-figure-4"])
-def test_a_quick_run_gives_tables_pictures_and_verdicts(name: str, tmp_path: object) -> None:
-    done = run(REPRODUCTIONS[name], quick=True, cache=tmp_path)  # type: ignore[arg-type]
+@pytest.mark.xdist_group("quick-reproductions")
+@pytest.mark.parametrize("name", [name for name in REPRODUCTIONS if name not in LONGEST])
+def test_a_quick_run_gives_tables_pictures_and_verdicts(name: str, cache: Path) -> None:
+    done = run(REPRODUCTIONS[name], quick=True, cache=cache)
     summary = done.reproduction.summarise(done.values)
     assert all(len(row) == len(table.columns) for table in summary.tables for row in table.rows)
     assert all(draw().startswith("<svg") for draw in summary.pictures.values())

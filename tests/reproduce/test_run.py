@@ -150,3 +150,25 @@ def test_results_may_share_cells(tmp_path: Path) -> None:
     )
     assert run(first, cache=tmp_path).cells == run(second, cache=tmp_path).cells
     assert len(compute.calls) == 3
+
+
+def test_what_results_share_counts_once(tmp_path: Path) -> None:
+    first = small(Counted())
+    second = replace(
+        first,
+        name="toy-figure-2",
+        cells=lambda quick: [replace(cell, shared_with="toy-figure-1") for cell in first.cells(quick)],
+    )
+    done = {each.name: run(each, cache=tmp_path) for each in (first, second)}
+    timed = {
+        name: replace(each, cells={key: {**cell, "seconds": 2.0} for key, cell in each.cells.items()})
+        for name, each in done.items()
+    }
+    assert [each.seconds for each in timed.values()] == [6.0, 6.0]
+    assert page.total_seconds(timed) == 6.0
+
+
+def test_seconds_are_those_of_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([(1.0, 0.5, 0.0, 0.0, 100.0), (3.0, 0.75, 1.0, 0.25, 900.0)])
+    monkeypatch.setattr("os.times", lambda: next(ticks))
+    assert run(small(Counted()), quick=True, cache=tmp_path).seconds == 3.5

@@ -20,6 +20,7 @@ from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock
 from tacit.data.encoding import Encoded, Floats, Ints
 from tacit.data.feature import Numeric, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
+from tacit.data.moment import Moments, row_moments
 from tacit.data.part import measured_rows
 from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
@@ -137,6 +138,11 @@ class Table:
     def measured(self) -> NDArray[np.bool_]:
         """Which complete rows a model is measured on where it is not fitted to all; the first look takes one pass."""
         return measured_rows(self.blocks())
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Sums over the complete rows that no model enters, for the party's own eyes; the first look takes one pass."""
+        return Moments(*self.stream().total(partial(row_moments, n_columns=self.n_columns, n_classes=self.n_classes)))
 
     def stream(self, unit: Unit | None = None, share: float = 1.0) -> RowStream:
         """The complete rows, for passes over them and for sums where they lie; with weights if there is a `unit`.

@@ -21,6 +21,10 @@ factor. From 0 and with two classes (`Ascending.from_zero`) it is known what nor
 3. *Later ones.* Whatever S is, s(0) - s(v) = k(r) v tells k(r) at every point v. What acceleration leaves of a step,
    beyond the directions that its memory spans, is divided by it.
 
+*Loose bounds.* Where B is known to be loose (`Ascending.is_loose`), say by a factor b in most directions, what
+acceleration leaves of a step is divided by the slope of steps along the last way: with y the change of -s and x that of
+points, the ratio x'y / y'y (Barzilai and Borwein 1988), within 1 and 8.
+
 Rows are never quite normal. That costs rounds and nothing else: such points are compared like all accelerated ones.
 
 Safeguard. A point with a lower l is rejected and its step is never asked for: the next question is the plain image of
@@ -62,6 +66,7 @@ _LEAST_SINE = 0.2  # of the angle between a difference of steps and the newer on
 _TINY = 2.0**-1000
 _LEAST_NORM = 2.0**-10  # of a point, when an error is told relative to it
 _FURTHEST = 16.0  # times as far as the step itself: what is left of a step may be lengthened so much
+_LOOSEST = 8.0  # times as far, where the bound is loose
 _LONGEST_FIRST = 2.5  # times the first step
 
 
@@ -93,6 +98,7 @@ class Ascending:
     tolerance: float = 1e-6
     max_rounds: int = 200
     from_zero: bool = False
+    is_loose: bool = False  # whether B is far above the curvature in most directions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +185,8 @@ def ascend(
 
 def _further(ascent: Ascent, accepted: list[tuple[Array, Array]], settings: Ascending) -> Array:
     """How far one would extrapolate from the accepted points."""
+    if settings.is_loose:
+        return extrapolate(accepted, lengthened=_looseness(accepted))
     origin = ascent.visits[0].step if settings.from_zero else None
     if origin is None:
         return extrapolate(accepted)
@@ -214,6 +222,16 @@ def _shortness(origin: Array, point: Array, step: Array) -> float:
     if not (told := float((origin - step) @ point)) > 0:
         return 1.0
     return min(max(1.0, float(point @ point) / told), _FURTHEST)
+
+
+def _looseness(accepted: list[tuple[Array, Array]]) -> float:
+    """By how much steps fall short along the last way."""
+    if len(accepted) < 2:
+        return 1.0
+    (before, first), (point, step) = accepted[-2:]
+    changed = first - step
+    told = float((point - before) @ changed)
+    return min(max(1.0, told / float(changed @ changed)), _LOOSEST) if told > 0 else 1.0
 
 
 def extrapolate(accepted: list[tuple[Array, Array]], *, lengthened: float = 1.0) -> Array:

@@ -16,7 +16,6 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from tacit.data.stream import RowStream
 from tacit.errors import SettingError
@@ -186,18 +185,21 @@ Chunk = tuple[Array, Labels, Array | None]
 
 def _binary_chunk(model: Loss, chunk: Chunk, theta: Array, total: Sums) -> tuple[float, float]:
     X, y, weights = chunk
-    scores = model.scores(X, theta)
-    margin = (2.0 * y - 1.0) * scores
-    residual = residuals(scores[:, None], y)[:, 0]
-    losses = np.logaddexp(0.0, -margin)
+    sign = 2.0 * y - 1.0
+    margin = sign * model.scores(X, theta)
+    # One exponential gives both probabilities, each with its digits for margins of either sign, and the loss.
+    small = np.exp(-np.abs(margin))
+    both, is_right = 1.0 + small, margin >= 0
+    wrong = np.where(is_right, small, 1.0) / both  # the probability of the other class
+    losses = np.log1p(small) - np.minimum(margin, 0.0)
     if weights is not None:
-        residual, losses = residual * weights, losses * weights
-    wrong = np.abs(residual)  # the probability of the other class: accurate for margins of either sign
+        wrong, losses = wrong * weights, losses * weights
+    residual = -sign * wrong
     total.gradient[: model.n_features] += residual @ X
     if model.constant != 0:
         total.gradient[-1] += model.constant * residual.sum()
     if total.curvature is not None:
-        model._add_gram(X, wrong * expit(margin), total.curvature)
+        model._add_gram(X, wrong * np.where(is_right, 1.0, small) / both, total.curvature)
     return float(losses.sum()), float(wrong.sum())
 
 

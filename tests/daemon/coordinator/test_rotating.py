@@ -18,7 +18,7 @@ from tacit.federation.member.identity import Identity, Role
 from tacit.federation.member.known_members import KnownMembers
 from tacit.federation.member.member_list import MemberList
 from tacit.federation.member.rotation import Rotation
-from tacit.secure.center.node import key_of
+from tacit.secure.center.node_key import key_of
 
 COORDINATOR = Identity("coordinator", "coordinator", b"c" * 32)
 SOUTH, OTHER = Identity("south", "party", b"s" * 32), Identity("south", "party", b"o" * 32)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,7 @@ from scipy.special import expit
 
 from tacit import Federation, Rng, Schema, Table
 from tacit.data.feature import Numeric, Target
+from tacit.methods.newton import shrinkage
 from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.moments import unspread
 from tacit.methods.newton.population import Population
@@ -203,3 +206,34 @@ def test_a_chance_is_one_whatever_the_noise_says(seen: float, noise: float) -> N
         assert chance == pytest.approx(seen, rel=1e-3)
     if seen >= 0.01 and noise == 3.0:
         assert 0.3 < chance < 0.9 or seen > 2  # nothing is known: near one half
+
+
+@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"classes": 3}, {"robust": True}])
+def test_cholesky_s_roots_and_eigenvectors_tell_the_same(
+    federation: Callable[..., Federation], monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    classes = settings.pop("classes", 2)
+    fits = []
+    for is_slow in (False, True):
+        if is_slow:
+            monkeypatch.setattr(shrinkage, "_root", lambda H, variance: None)
+            monkeypatch.setattr(np.linalg, "cholesky", _fails)  # so that eigenvalues are looked at
+        parties = federation(n=3000, d=8, classes=classes, rng=Rng.seeded(3))
+        fits.append(PrivateNewton(epsilon=1.0, **settings).fit(parties))
+    fast, slow = fits
+    np.testing.assert_allclose(fast.coef_, slow.coef_, rtol=1e-8, atol=1e-8)
+    columns = ["estimate", "std_err"]
+    np.testing.assert_allclose(fast.table()[columns], slow.table()[columns], rtol=1e-7, atol=1e-8)
+
+
+def _fails(A: np.ndarray) -> np.ndarray:
+    raise np.linalg.LinAlgError
+
+
+def test_a_curvature_that_is_not_positive_counts_as_flat_there() -> None:
+    H = np.diag([4.0, 1.0, -0.5])
+    given: dict[str, Any] = {"variance": 0.1, "spread": np.eye(3), "free": None}
+    found = shrunken([H], np.array([[4.0, 1.0, 3.0]]), np.zeros((1, 3)), **given)
+    flat = shrunken([np.maximum(H, 0.0)], np.array([[4.0, 1.0, 3.0]]), np.zeros((1, 3)), **given)
+    np.testing.assert_allclose(found.models, flat.models, atol=1e-12)
+    assert found.models[0, 2] == pytest.approx(0, abs=1e-6)

@@ -58,7 +58,7 @@ def test_made_up_rows_bend_as_the_records_do_where_a_normal_population_would_not
     theta = np.array([8.0, 0.5, -2.5, 0.3, 0.2, 0.0])
     theta[-1] = -float(Z[:, :-1].mean(axis=0) @ theta[:-1]) / CONSTANT
     model = np.linalg.solve(B, theta)[None]
-    population = RowPopulation.of(rows, B=B, rho=1.0, M=M, n_records=float(len(Z)), model=model)
+    population = RowPopulation.of(rows, B=B, rho=1.0, M=M, M_noise=1e-3, n_records=float(len(Z)), model=model)
     true = shaped(Z, B)
     p = expit(true.g @ model[0])
     response = (p - 0.5) @ true.u
@@ -74,7 +74,7 @@ def test_a_populations_curvature_is_the_slope_of_its_responses_for_several_class
     Z = records(4_000)
     B, M, rows = made(Z)
     model = np.random.default_rng(1).normal(size=(3, 6)) * 0.5
-    population = RowPopulation.of(rows, B=B, rho=1.0, M=M, n_records=4_000.0, model=model)
+    population = RowPopulation.of(rows, B=B, rho=1.0, M=M, M_noise=1e-3, n_records=4_000.0, model=model)
     way = np.random.default_rng(2).normal(size=(3, 6))
     slope = (population.response(model + 1e-5 * way) - population.response(model - 1e-5 * way)) / 2e-5
     np.testing.assert_allclose(

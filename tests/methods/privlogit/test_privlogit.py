@@ -17,6 +17,7 @@ from scipy.special import expit
 from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit import datasets as public
 from tacit.data.schema import Binary, Categorical, Numeric, Target
+from tacit.data.stream import RowStream
 from tacit.errors import (
     CenterError,
     DataError,
@@ -30,6 +31,7 @@ from tacit.errors import (
 from tacit.federation.engine import InProcess
 from tacit.federation.message import Answer
 from tacit.methods.method import Method
+from tacit.methods.privlogit import statistic
 from tacit.methods.privlogit.fit import choose_units
 from tacit.methods.privlogit.method import QUESTIONS, PrivLogit
 from tacit.methods.privlogit.secure_newton import QUESTIONS as NEWTON
@@ -350,6 +352,61 @@ def test_two_parties_of_one_name_are_refused() -> None:
     guard = Federation.split(X, y, n_parties=2, policy=ALLOWED).guard("party1")
     with pytest.raises(SettingError, match="two parties have the same name"):
         InProcess([guard, guard])
+
+
+# --- what a party reads ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_at_zero_the_moments_tell_what_a_pass_would(classes: int, fit_intercept: bool) -> None:
+    X, y = make_data(300, 4, classes)
+    parties = Federation.split(X * 3 + 5, y, n_parties=2, policy=ALLOWED)
+    plan = parties.begin(PrivLogit(l2=0.5, fit_intercept=fit_intercept)).plan
+    table = parties.guard("party1").table
+    units = Units(centre=np.full(4, 5.0 if fit_intercept else 0.0), exponent=np.array([1, 2, 1, 2]))
+    scaling, shape = plan.scaling(units), plan.problem.loss.shape
+    gradient, likelihood = statistic._point_share(table, np.zeros(shape), scaling)
+    nearly = np.full(shape, 1e-300)  # no score is changed by it, and it is no 0
+    expected, mean = statistic._point_share(table, nearly, scaling)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-15)
+    assert likelihood == pytest.approx(mean, rel=1e-13)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_curvature_is_the_same_from_rows_as_they_are_and_in_public_units(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = make_data(300, 3, classes)
+    parties = Federation.split(X * [1.0, 4.0, 0.1] + [0.0, 9.0, -1.0], y, n_parties=2, policy=ALLOWED)
+    plan = parties.begin(PrivLogit(l2=0.5)).plan
+    table = parties.guard("party1").table
+    scaling = plan.scaling(Units(centre=np.array([0.0, 9.0, -1.0]), exponent=np.array([0, 2, -3])))
+    point = np.random.default_rng(1).normal(size=plan.problem.loss.shape)
+    assert statistic._is_near(scaling)
+    plain = [*statistic._curvature_share(table, point, scaling), statistic._bound_share(table, scaling)]
+    monkeypatch.setattr(statistic, "_NEAR_CENTRE", 0.0)
+    assert not statistic._is_near(scaling)
+    scaled = [*statistic._curvature_share(table, point, scaling), statistic._bound_share(table, scaling)]
+    for one, other in zip(plain, scaled, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("secure", ["center", "sums"])
+def test_moments_bound_and_first_gradient_take_one_pass(secure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[str] = []
+    total = RowStream.total
+
+    def counted(self: RowStream, *given: Any) -> Any:
+        passes.append(self.name)
+        return total(self, *given)
+
+    monkeypatch.setattr(RowStream, "total", counted)
+    X, y = make_data(300, 3)
+    model = PrivLogit(secure=secure).fit(Federation.split(X, y, n_parties=2, policy=ALLOWED))
+    n_points = len(model.iterates_)
+    assert model.n_rounds_ == n_points + 4  # and the moments, the bound, the curvature and the likelihood
+    assert len(passes) == 2 * (n_points + 2)  # of both parties: the moments, curvature and likelihood, all points but 0
 
 
 # --- what may be asked -----------------------------------------------------------------------------------------------

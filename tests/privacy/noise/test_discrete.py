@@ -167,40 +167,124 @@ def test_comparisons_with_certainty_and_next_to_nothing() -> None:
 
 
 def test_a_proposal_on_the_margin_takes_the_slow_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Fraction] = []
+    asked: list[tuple[Fraction, Fraction]] = []
     real = LazyUniform.is_below_exp
 
-    def spy(self: LazyUniform, exponent: Fraction) -> bool:
-        asked.append(exponent)
-        return real(self, exponent)
+    def spy(self: LazyUniform, exponent: Fraction, factor: Fraction = Fraction(1)) -> bool:
+        asked.append((exponent, factor))
+        return real(self, exponent, factor)
 
     monkeypatch.setattr(LazyUniform, "is_below_exp", spy)
-    half = Fraction(1, 2)
-    word = int(mpmath.floor(mpmath.exp(-0.5) * 2**64))
-    for shift, expected in ((-(2**20), True), (2**20, False)):
-        accepted = noise._accept(np.array([0.5]), lambda i: half, Scripted(word + shift))
-        assert accepted.tolist() == [expected]
-    assert asked == [half, half]
-    noise._accept(np.array([0.5]), lambda i: half, Scripted(word + 2**22))
+    exact = Fraction(1, 2), Fraction(5, 4)
+    word = int(mpmath.floor(1.25 * mpmath.exp(-0.5) * 2**64))
+
+    def accept(shift: int) -> list[bool]:
+        words = np.array([word + shift], dtype=np.uint64)
+        return noise._accept(words, np.array([0.5]), np.array([1.25]), lambda i: exact, Scripted()).tolist()
+
+    assert accept(-(2**20)) == [True]
+    assert accept(2**20) == [False]
+    assert asked == [exact, exact]
+    assert accept(2**23) == [False]
+    assert accept(-(2**23)) == [True]
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize("k", [1, 2, 9])
-def test_inversion_counts_exactly_on_both_sides_of_a_step(k: int) -> None:
-    exponent = Fraction(0.7)
+@pytest.mark.parametrize("factor", [Fraction(1, 3), Fraction(10**9, 7)])
+def test_a_factor_is_compared_with_exactly(factor: Fraction) -> None:
+    exponent = Fraction(30)
+    with mpmath.workprec(2000):
+        exact = factor.numerator * mpmath.exp(-30) / factor.denominator
+        digits = int(mpmath.floor(exact * 2**128))
+    for last, expected in ((0, True), (2**64 - 1, False)):
+        rng = Scripted(digits & (2**64 - 1), last)
+        assert LazyUniform(digits >> 64, rng=rng).is_below_exp(exponent, factor) is expected
+        assert not rng.script
+
+
+LAWS = [law(scale) for law in (noise._Laplace, noise._Gaussian) for scale in (2.0**-40, *SCALES, 1e12, 2.0**40)]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_every_proposal_is_accepted_with_a_probability_that_gives_the_law(law: noise._Law) -> None:
+    """Probability of a slot times that of acceptance is the same multiple of exp(-g) in every block and both tails."""
+    slots = noise._Slots(law)
+    n_slots, t = 2**12, 1 << slots.log_t
+    blocks, counts = np.unique(slots.first[:-2], return_counts=True)
+    assert blocks.tolist() == list(range(-slots.reach, slots.reach, t))  # each integer has one block or tail
+    assert slots.first.size == slots.taken.size == slots.sure.size == n_slots
+    index = {int(block): int(np.flatnonzero(slots.first[:-2] == block)[0]) for block in blocks}
     with mpmath.workprec(300):
-        threshold = int(mpmath.floor(mpmath.exp(-k * mpmath.mpf(0.7)) * 2**64))
-    below, above = (noise._geometric_by_inversion(exponent, 1, Scripted(threshold + shift)) for shift in (-1, 1))
-    assert below.tolist() == [k]
-    assert above.tolist() == [k - 1]
+        for block, count in zip(blocks.tolist(), counts.tolist(), strict=True):
+            i = index[block]
+            assert slots.taken[i] == count  # factor C / n_a times probability n_a / (S t) is C / (S t)
+            ends = [_p(slots, x) / count for x in (block, block + t - 1)]
+            assert max(ends) < 1
+            assert int(slots.sure[i]) <= 2**16 * min(ends)
+            assert int(slots.sure[i]) >= 2**16 * min(ends) - 1.001  # nor is time lost
+        for level in (1, 2, 3, 10, 100):
+            start = slots.reach + (level - 1) * slots.stride
+            for x in (start, -1 - start):
+                # Probability 2**-level / (S T), so the factor C 2**level T / t makes it C / (S t) as well.
+                assert _p(slots, x) * 2**level * slots.stride / t <= 1
+    assert not slots.sure[-2:].any()
 
 
-def test_inversion_of_the_word_zero_reads_on() -> None:
-    # U in [2**-128, 2**-127) with exponent 1: floor(-log U) = 88.
-    assert noise._geometric_by_inversion(Fraction(1), 1, Scripted(0, 1)).tolist() == [88]
-    # With exponent 100, U < 2**-64 alone leaves open whether U < exp(-100).
-    assert noise._geometric_by_inversion(Fraction(100), 1, Scripted(0, 2**63)).tolist() == [0]
-    assert noise._geometric_by_inversion(Fraction(100), 1, Scripted(0, 0, 2**30)).tolist() == [1]
+def _p(slots: noise._Slots, x: int) -> mpmath.mpf:
+    g = slots.law.exact_exponent(x)
+    return mpmath.mpf(slots.constant) * mpmath.exp(-mpmath.mpf(g.numerator) / g.denominator)
+
+
+@pytest.mark.parametrize("law", [noise._Gaussian(3.7), noise._Laplace(1e5), noise._Gaussian(1e5)], ids=str)
+def test_floats_stand_for_the_exact_exponents_and_factors(law: noise._Law, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    real = noise._accept
+
+    def spy(words: Ints, exponents: Ints, factors: Ints, exact: Callable[..., tuple], rng: Rng) -> NDArray[np.bool_]:
+        seen.extend((g, factor, *exact(i)) for i, (g, factor) in enumerate(zip(exponents, factors, strict=True)))
+        return real(words, exponents, factors, exact, rng)
+
+    monkeypatch.setattr(noise, "_accept", spy)
+    slots = noise._Slots(law)
+    tails = np.array([4094, 4095] * 20)
+    x, _ = slots._decide(np.zeros(40, dtype=np.int64), tails, np.zeros(40, dtype=np.uint64), Rng.seeded(3))
+    assert (x[::2] >= slots.reach).all()
+    assert (x[1::2] < -slots.reach).all()
+    slots.propose(2000, Rng.seeded(4))
+    assert len(seen) > 40
+    for g, factor, exact_g, exact_factor in seen:
+        assert g == pytest.approx(float(exact_g), rel=2**-50)
+        assert factor == pytest.approx(float(exact_factor), rel=2**-51)
+        assert 0 < factor * math.exp(-g) < 1
+    constants = {round(factor / slots.constant * 2**20) for _, factor, _, _ in seen[:40]}
+    levels = {slots.stride / (1 << slots.log_t) * 2**level for level in range(1, 40)}
+    assert constants <= {round(level * 2**20) for level in levels}
+
+
+def test_levels_halve() -> None:
+    counts = np.bincount(noise._levels(100_000, Rng.seeded(5)), minlength=30)
+    assert counts[0] == 0
+    expected = 100_000 * 0.5 ** np.arange(1, 13)
+    assert stats.chisquare(counts[1:13], expected * counts[1:13].sum() / expected.sum()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("law", [noise._Gaussian(3.7), noise._Gaussian(30.0), noise._Laplace(30.0)], ids=str)
+def test_what_a_tail_yields_has_the_laws_own_tail(law: noise._Law) -> None:
+    """Draws beyond R are too rare to be counted otherwise: only the tails' slots are proposed here."""
+    slots, n = noise._Slots(law), 400_000
+    tails = np.resize(np.array([4094, 4095]), n)
+    rng = Rng.seeded(6)
+    r = rng.words(n) >> np.uint64(48)
+    x, accepted = slots._decide(np.zeros(n, dtype=np.int64), tails, r, rng)
+    kept = x[accepted]
+    mass = {k: float(_p(slots, k)) for k in range(-3000, 3001) if k >= slots.reach or k < -slots.reach}
+    # A tail's slot has probability 1 / S, and C f / (S t) of every x is accepted: of n tails, n C f / (2 t).
+    assert stats.binomtest(kept.size, n, sum(mass.values()) / (2 << slots.log_t)).pvalue > 1e-3
+    values = np.array([k for k, p in mass.items() if p * kept.size / sum(mass.values()) > 5])
+    expected = np.array([mass[int(k)] for k in values])
+    observed = np.array([(kept == k).sum() for k in values])
+    assert values.size > 5
+    assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("sampler", [discrete_laplace, discrete_gaussian])
@@ -209,7 +293,7 @@ def test_the_slow_path_alone_gives_the_same_draws(
     sampler: Sampler, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every comparison made exactly: nothing changes, since the floats never decided wrongly."""
-    fast = sampler(scale, 300, rng=Rng.seeded(8))
+    fast = sampler(scale, 3000, rng=Rng.seeded(8))
     monkeypatch.setattr(noise, "_MARGIN", 2.0)
-    slow = sampler(scale, 300, rng=Rng.seeded(8))
+    slow = sampler(scale, 3000, rng=Rng.seeded(8))
     assert (fast == slow).all()

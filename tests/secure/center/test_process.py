@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import stat
@@ -19,6 +20,7 @@ import pytest
 from tacit.errors import CenterError
 from tacit.rand import Rng
 from tacit.secure.center import process
+from tacit.secure.center.child import ChildProcess
 from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.center.process import ProcessCenter, shared_center
 from tacit.secure.envelope import Label, seal
@@ -172,6 +174,23 @@ def start_child(*, task: str) -> tuple[subprocess.Popen[str], list[int], Path]:
     product, *pids, home = line.split()
     assert product == "11.0"
     return child, [int(pid) for pid in pids], Path(home)
+
+
+def test_openmp_gives_a_child_one_thread_whatever_number_a_library_asks_for(tmp_path: Path) -> None:
+    team = """
+        import ctypes, sys
+        from multiprocessing.connection import Connection
+        openmp = ctypes.CDLL("libgomp.so.1")
+        openmp.omp_set_num_threads(4)  # as the engine does, whatever OMP_NUM_THREADS says
+        Connection(int(sys.argv[1])).send_bytes(str(openmp.omp_get_thread_limit()).encode())
+    """
+    try:
+        ctypes.CDLL("libgomp.so.1")
+    except OSError:
+        pytest.skip("this machine has no OpenMP library of its own")
+    child = ChildProcess(["-c", textwrap.dedent(team)], [], tmp_path / "log")
+    assert child.pipe.recv_bytes() == b"1"
+    child.join()
 
 
 def test_a_center_left_open_ends_with_its_process_and_says_nothing() -> None:

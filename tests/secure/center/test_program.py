@@ -9,9 +9,9 @@ from tacit import wire
 from tacit.errors import CenterError, SettingError
 from tacit.rand import Rng
 from tacit.record import encode_record
-from tacit.secure.center.message import Keep
+from tacit.secure.center.message import Compute, Keep
 from tacit.secure.center.process import ProcessCenter
-from tacit.secure.center.program import PROGRAMS, contrasts_digest, find_program, inversion_steps, public_value
+from tacit.secure.center.program import BLOCK, PROGRAMS, contrasts_digest, find_program, inversion_steps, public_value
 
 from .conftest import curvature, keep, newton, seal_all
 
@@ -47,13 +47,41 @@ def test_the_inverse_is_as_accurate_as_forty_bits_allow(computing: ProcessCenter
     assert np.linalg.norm(X - expected) < 1e-11 * condition * np.linalg.norm(expected)
 
 
+def test_blocks_are_inverted_each_by_itself_and_multiplied_with_their_own_part(
+    computing: ProcessCenter, run: str
+) -> None:
+    k = BLOCK + 44
+    blocks = np.stack([curvature(BLOCK, 50, seed=seed) for seed in (1, 2)])
+    g = np.random.default_rng(0).normal(size=(k, 2))
+    keep(computing, run, blocks=blocks, gradient=g)
+    assert computing.compute(run, "invert_blocks", tolerance=1e-5, condition_bits=12) == {"residual_ok": 1}
+    step = computing.compute(run, "step_blocks", scale=0.5)["step"]
+    filled = np.zeros((2 * BLOCK, 2))
+    filled[:k] = 0.5 * g
+    expected = np.concatenate([np.linalg.solve(A, part) for A, part in zip(blocks, np.split(filled, 2), strict=True)])
+    np.testing.assert_allclose(step, expected[:k], atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(2 * BLOCK, BLOCK), (1, 2 * BLOCK, 2 * BLOCK), (4, BLOCK // 2, BLOCK // 2)])
+def test_blocks_have_one_shape(computing: ProcessCenter, run: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(CenterError, match="no program reads 'blocks' in the shape"):
+        keep(computing, run, blocks=np.zeros(shape))
+
+
+def test_a_gradient_of_other_features_is_not_multiplied_with_blocks(computing: ProcessCenter, run: str) -> None:
+    keep(computing, run, blocks=0.5 * np.eye(BLOCK)[None], gradient=np.ones(BLOCK + 1))
+    computing.compute(run, "invert_blocks")
+    with pytest.raises(CenterError, match="not of the blocks' features"):
+        computing.compute(run, "step_blocks")
+
+
 def test_a_singular_matrix_has_no_inverse_however_it_is_rounded(computing: ProcessCenter, run: str) -> None:
     """What rounding leaves of a zero eigenvalue may be positive, and 33 steps would invert it."""
     A = np.diag([0.3, 0.2, 2.0**-40])
     keep(computing, run, curvature=A)
     opened = computing.compute(run, "invert", condition_bits=12)
     for _ in range(3):
-        opened = computing.compute(run, "refine", n_steps=8)
+        opened = computing.compute(run, "refine", condition_bits=8)
         assert opened["residual_ok"] == 0
 
 
@@ -81,14 +109,25 @@ def test_a_public_scale_brings_a_gradient_of_sixty_bits_down_to_size(
 
 
 def test_refining_the_inverse_of_a_bound(computing: ProcessCenter, run: str) -> None:
-    bound = curvature(20, 1e4)
-    A = bound * 0.3
+    bound, factor = curvature(20, 1e4), np.random.default_rng(6).normal(size=(20, 20))
+    root = np.linalg.cholesky(bound)
+    A = root @ (0.1 * np.eye(20) + 0.9 * factor @ factor.T / np.linalg.norm(factor @ factor.T, 2)) @ root.T
     keep(computing, run, curvature=bound)
     computing.compute(run, "invert")
     keep(computing, run, curvature=A, gradient=np.eye(20))
-    assert computing.compute(run, "refine", n_steps=6) == {"residual_ok": 1}
+    assert computing.compute(run, "refine", condition_bits=4) == {"residual_ok": 1}
     X = computing.compute(run, "step")["step"]
     assert np.linalg.norm(X @ A - np.eye(20)) < 1e-4
+
+
+def test_refining_goes_on_where_the_first_steps_ended(computing: ProcessCenter, run: str) -> None:
+    A = curvature(20, 2.0**11)
+    keep(computing, run, curvature=A, gradient=np.eye(20))
+    request = Compute(run=run, program="invert", public={"condition_bits": 5})
+    computing.exchange([encode_record(request)] * 3)
+    assert computing.compute(run, "refine", condition_bits=8) == {"residual_ok": 1}
+    X = computing.compute(run, "step")["step"]
+    assert np.linalg.norm(X @ A - np.eye(20)) < 1e-6
 
 
 def test_variances_open_the_diagonal_alone(computing: ProcessCenter, run: str) -> None:
@@ -142,9 +181,19 @@ def test_comparison_with_a_tolerance(computing: ProcessCenter, run: str) -> None
         assert computing.compute(run, "compare", tolerance=0.0625) == {"better": better}
 
 
+def test_a_point_that_only_some_nodes_accept_is_compared_with_none(computing: ProcessCenter, run: str) -> None:
+    keep(computing, run, likelihood=0.25)
+    computing.compute(run, "accept")
+    keep(computing, run, likelihood=0.5)
+    accept, status = ({"ask": "compute", "run": run, "program": "accept", "public": {}}, {"ask": "status"})
+    computing.exchange([wire.encode(accept), wire.encode(status), wire.encode(status)])
+    with pytest.raises(CenterError, match="the nodes were asked different things"):
+        computing.compute(run, "compare")
+
+
 def test_the_nodes_return_what_the_program_declares_and_nothing_else(computing: ProcessCenter, run: str) -> None:
     A = curvature(20, 50)
-    values = {"curvature": A, "gradient": np.ones(20), "likelihood": 0.5}
+    values = {"curvature": A, "blocks": 0.5 * np.eye(BLOCK)[None], "gradient": np.ones(20), "likelihood": 0.5}
     for name, value in values.items():
         envelopes = seal_all(computing, name, value, f"{run} {name}", contrasts=contrasts_digest({}))
         requests = [
@@ -156,7 +205,7 @@ def test_the_nodes_return_what_the_program_declares_and_nothing_else(computing: 
         ]  # fmt: skip
         replies = computing.exchange([encode_record(request) for request in requests])
         assert [wire.decode(reply) for reply in replies] == [{"done": {}}] * 3
-    for program in sorted(PROGRAMS.values(), key=lambda program: program.name != "invert"):
+    for program in sorted(PROGRAMS.values(), key=lambda program: not program.name.startswith("invert")):
         if program.name == "compare":
             computing.compute(run, "accept")
         request = {"ask": "compute", "run": run, "program": program.name, "public": {}}

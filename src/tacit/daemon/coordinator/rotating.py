@@ -20,7 +20,7 @@ from tacit.federation.nats import subject
 from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.kind import REFUSAL, ROTATE, ROTATED, refusal
 from tacit.federation.nats.letter import read_letter, signed, write_letter
-from tacit.secure.center.node import KEY_FILE, key_of
+from tacit.secure.center.node_key import KEY_FILE, key_of
 
 _NEXT = "next"  # in a member's folder: its new keys, until everybody may know them
 

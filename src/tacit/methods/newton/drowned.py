@@ -85,7 +85,7 @@ def _along(moves: Floats, information: Floats, a: Floats) -> tuple[Floats, float
     """The variance of each coefficient along `moves` of a model, and the trace of theirs."""
     D = np.linalg.inv(moves.T @ information @ moves)
     lean = a @ moves
-    return np.einsum("qi,ij,qj->q", lean, D, lean), float(np.trace(D))
+    return np.einsum("qi,ij,qj->q", lean, D, lean, optimize=True), float(np.trace(D))
 
 
 def without_correlations(M: Floats, B: Floats, constant: float) -> Floats:

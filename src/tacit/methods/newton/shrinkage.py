@@ -51,13 +51,20 @@ class Shrunken:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Whitened:
-    """One equation in the directions of step 2."""
+class _Equation:
+    """One equation with unit noise (2)."""
 
     start: Floats
     y: Floats
     X: Floats
     free: Floats | None  # what the intercept explains, of length 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Whitened:
+    """One equation in the directions of one law."""
+
+    equation: _Equation
     directions: Floats  # (k, m), of unit spread of the scores
     turned: Floats  # (m, m): those in which all is independent
     s: Floats
@@ -89,8 +96,8 @@ class _Law:
     def level_variance(self, weights: Floats, H: Floats, free: Floats) -> float:
         """The variance of q'H w of the first equation, averaged with these weights of the spreads, times their sum."""
         part, along = self.parts[0], H @ free
-        told = part.X @ free
-        beside = along - part.X.T @ told * (float(free @ along) / float(told @ told))
+        told = part.equation.X @ free
+        beside = along - part.equation.X.T @ told * (float(free @ along) / float(told @ told))
         levers = (beside @ part.directions @ part.turned) ** 2
         squares = _SPREADS[:, None] ** 2
         left = (squares / (squares * part.s**2 + 1)) @ levers
@@ -118,16 +125,31 @@ def shrunken(
         free: q, the direction that is not shrunk; None if there is none.
         uneven: columns whose products are the uneven law's covariance, up to scale; None for the even law alone.
     """
-    laws = []
-    of_all = [(_directions(spread, free), 1.0)] if uneven is None else [(_directions(spread, free), _EVEN)]
-    of_all += [] if uneven is None else [(uneven, 1 - _EVEN)]
-    for columns, weight in of_all:
-        directions = columns / math.sqrt(max(float(np.sum(columns * (spread @ columns))), 1e-300))
-        parts = [
-            _whitened(H, right, start, variance, directions, free)
-            for H, right, start in zip(Hs, rights, starts, strict=True)
-        ]
-        laws.append(_Law.of(parts, weight))
+    return shrunken_by(known_laws(spread, free, uneven), Hs, rights, starts, variance=variance, free=free)
+
+
+def known_laws(spread: Floats, free: Floats | None, uneven: Floats | None) -> tuple[tuple[Floats, float], ...]:
+    """Of each law its directions, of unit spread of all scores, and its weight: the same for all equations of a fit."""
+    columns = [_directions(spread, free)] if uneven is None else [_directions(spread, free), uneven]
+    lengths = [math.sqrt(max(float(np.sum(one * (spread @ one))), 1e-300)) for one in columns]
+    weights = [1.0] if uneven is None else [_EVEN, 1 - _EVEN]
+    return tuple((one / length, weight) for one, length, weight in zip(columns, lengths, weights, strict=True))
+
+
+def shrunken_by(
+    known: Sequence[tuple[Floats, float]],
+    Hs: Sequence[Floats],
+    rights: Floats,
+    starts: Floats,
+    *,
+    variance: float,
+    free: Floats | None,
+) -> Shrunken:
+    """The same as `shrunken`, by laws that are known already (`known_laws`)."""
+    equations = [
+        _in_unit_noise(H, right, start, variance, free) for H, right, start in zip(Hs, rights, starts, strict=True)
+    ]
+    laws = [_Law.of([_turned(one, directions) for one in equations], weight) for directions, weight in known]
     largest = max(float(law.logs.max()) for law in laws)
     beforehand = _SPREADS / (1 + _SPREADS**2)
     weights = [law.weight * np.exp(law.logs - largest) * beforehand + 1e-300 for law in laws]
@@ -135,7 +157,7 @@ def shrunken(
     models = np.sum([law.models(one / total, free) for law, one in zip(laws, weights, strict=True)], axis=0)
     best = sum(law.weight * math.exp(float(law.logs.max()) - largest) for law in laws)
     told = 0.0
-    if free is not None and laws[0].parts[0].free is not None:
+    if free is not None and equations[0].free is not None:
         told = sum(law.level_variance(one / total, Hs[0], free) for law, one in zip(laws, weights, strict=True))
     return Shrunken(models=models, evidence=max(0.0, 2 * (largest + math.log(best))), level_variance=told)
 
@@ -150,30 +172,50 @@ def _directions(spread: Floats, free: Floats | None) -> Floats:
     return columns
 
 
-def _whitened(
-    H: Floats, right: Floats, start: Floats, variance: float, directions: Floats, free: Floats | None
-) -> _Whitened:
-    values, U = np.linalg.eigh(H)
-    values = np.maximum(values, 0.0)
-    scale = 1 / np.sqrt(values + variance + 1e-300)
-    y = U @ (scale * (U.T @ (right - H @ start)))
-    X = (U * (scale * values)) @ U.T
-    explained, left, Z = None, y, X @ directions
+def _in_unit_noise(H: Floats, right: Floats, start: Floats, variance: float, free: Floats | None) -> _Equation:
+    """Step 2, the same for every law: any root of N will do, since all that follows is free of rotations."""
+    root = _root(H, variance)
+    if root is None:  # a curvature that is not positive
+        values, U = np.linalg.eigh(H)
+        values = np.maximum(values, 0.0)
+        scale = 1 / np.sqrt(values + variance + 1e-300)
+        y = scale * (U.T @ (right - H @ start))
+        X = (U * (scale * values)).T
+    else:
+        whole = np.linalg.solve(root, np.column_stack([H, right - H @ start]))
+        X, y = whole[:, :-1], whole[:, -1]
+    explained = None
     if free is not None and np.linalg.norm(X @ free) > 0:
         explained = X @ free / np.linalg.norm(X @ free)
-        left = y - explained * float(explained @ y)
+    return _Equation(start=start, y=y, X=X, free=explained)
+
+
+def _root(H: Floats, variance: float) -> Floats | None:
+    """Cholesky's root of H + v I, if H is positive: a tenth of the work of its eigenvectors."""
+    try:
+        root = np.linalg.cholesky(H)
+        return np.linalg.cholesky(H + variance * np.eye(len(H))) if variance > 0 else root
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _turned(equation: _Equation, directions: Floats) -> _Whitened:
+    Z, left, explained = equation.X @ directions, equation.y, equation.free
+    if explained is not None:
+        left = left - explained * float(explained @ left)
         Z = Z - np.outer(explained, explained @ Z)
     squares, turned = np.linalg.eigh(Z.T @ Z)  # a singular value decomposition does not always end here
     s = np.sqrt(np.maximum(squares, 1e-15 * max(float(squares[-1]), 0.0) + 1e-300))
-    seen = (Z @ turned).T @ left / s
-    return _Whitened(start=start, y=y, X=X, free=explained, directions=directions, turned=turned, s=s, seen=seen)
+    seen = turned.T @ (Z.T @ left) / s
+    return _Whitened(equation=equation, directions=directions, turned=turned, s=s, seen=seen)
 
 
 def _model(part: _Whitened, gain: Floats, free: Floats | None) -> Floats:
     """The start, what is kept of each direction, and the intercept that goes with it."""
     change: Floats = part.directions @ (part.turned @ (gain * part.seen))
-    if free is not None and part.free is not None:
-        level = float(part.free @ (part.y - part.X @ change)) / float(np.linalg.norm(part.X @ free))
+    known = part.equation
+    if free is not None and known.free is not None:
+        level = float(known.free @ (known.y - known.X @ change)) / float(np.linalg.norm(known.X @ free))
         change = change + level * free
-    moved: Floats = part.start + change
-    return moved if math.isfinite(float(moved.sum())) else part.start
+    moved: Floats = known.start + change
+    return moved if math.isfinite(float(moved.sum())) else known.start

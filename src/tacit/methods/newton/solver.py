@@ -44,7 +44,7 @@ from tacit.bisection import bisect
 from tacit.errors import NotConverged
 from tacit.methods.newton.moments import constant_row
 from tacit.methods.newton.population import Population, Steepness
-from tacit.methods.newton.shrinkage import SEEN, shrunken
+from tacit.methods.newton.shrinkage import SEEN, known_laws, shrunken_by
 from tacit.methods.newton.statistic import Plan
 
 Floats = npt.NDArray[np.float64]
@@ -129,6 +129,10 @@ class Equation:
         columns: Floats = np.linalg.svd(self.B[:, -1:])[0][:, 1:]
         return columns
 
+    def _over_basis(self, A: Floats) -> Floats:
+        """A quadratic form over the models in terms of `basis`."""
+        return A if self.has_intercept else self.basis.T @ A @ self.basis
+
     def population_of(self, M: Floats) -> Population:
         """A normal population with these second moments of rows u; its mean row is in them."""
         mean = M @ self.constant_row * (self.rho / (self.n_records * self.plan.cohort.constant))
@@ -161,6 +165,12 @@ class Equation:
         values = np.maximum(values, 1e-9 * values[-1])
         columns: Floats = self.basis.T @ inverse[:, :-1] @ ((vectors * values**-0.25) @ vectors.T)
         return columns
+
+    @cached_property
+    def _laws(self) -> tuple[tuple[Floats, float], ...]:
+        """What is likely of a model beforehand (`shrinkage`, 1)."""
+        free = self.constant_row if self.has_intercept else None
+        return known_laws(self._over_basis(self._spread), free, self._uneven)
 
     def observe(self, model: Floats, response: Floats, noise_std: float) -> None:
         """Add a round."""
@@ -287,14 +297,13 @@ class Equation:
         if self.l2 is not None:
             models[kept] = [self._ridge(H, rows[i], starts[i], self.l2) for H, i in zip(Hs, kept, strict=True)]
             return Solved(model=np.asarray(vectors @ models, dtype=np.float64))
-        found = shrunken(
-            [self.basis.T @ H @ self.basis for H in Hs],
+        found = shrunken_by(
+            self._laws,
+            [self._over_basis(H) for H in Hs],
             rows[kept] @ self.basis,
             starts[kept] @ self.basis,
             variance=line.variance,
-            spread=self.basis.T @ self._spread @ self.basis,
             free=self.constant_row if self.has_intercept else None,
-            uneven=self._uneven,
         )
         models[kept] = found.models @ self.basis.T
         model = np.asarray(vectors @ models, dtype=np.float64)
@@ -312,7 +321,7 @@ class Equation:
 
     def _ridge(self, H: Floats, right: Floats, start: Floats, l2: float) -> Floats:
         """w of H w + l2 P (w - start) = right, among the models that there are."""
-        left = self.basis.T @ (H + l2 * self.penalised) @ self.basis
+        left = self._over_basis(H + l2 * self.penalised)
         model: Floats = self.basis @ np.linalg.solve(left, self.basis.T @ (right + l2 * self.penalised @ start))
         return model
 

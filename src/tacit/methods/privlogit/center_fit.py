@@ -2,7 +2,7 @@
 
 Precision. Parties seal gradients with 60 fraction bits. The center computes with 40, and multiplies a kept gradient by
 a public power of two before the product: the larger, the further the ascent has come. With a the accepted point, s its
-step and 1/c a bound on the eigenvalues of the mean curvature B, the mean gradient at v is at most
+step and 1/c a bound on the eigenvalues of the mean curvature B (b/c, with b blocks), the mean gradient at v is at most
 (||s|| + ||v - a||) / c in norm: ||g(a)|| = ||B s|| <= ||s|| / c, and from a to v the gradient changes by at most
 ||v - a|| / c. That is public, and so is the power of two.
 """
@@ -27,17 +27,20 @@ Floats = npt.NDArray[np.float64]
 
 _HEADROOM = 6  # bits by which a gradient may exceed 1 when it is multiplied
 _CONDITION_BITS = 12  # a condition number of 4096 is had at once, one of a million by further blocks of steps
-_REFINEMENTS = 3  # blocks of
-_REFINEMENT_STEPS = (8, 12, 16)  # steps; every number of them is a program that is compiled once
+_REFINEMENTS = 3  # blocks of steps
+_REFINEMENT_BITS = (4, 8, 12)  # of the conditions that a block is for; each is a program that is compiled once
 _RESIDUAL = 1e-5  # of an inverse: it leads the way to the optimum, and tells standard errors
 
 
 class CenterFit(SecureFit):
     """The center computes: only steps, comparison bits and variances are opened."""
 
+    program_kind = ""  # what the names of programs end with that invert and multiply
+
     def __init__(self, channel: Channel, questions: Questions, plan: Plan, units: Units | None) -> None:
         super().__init__(channel, questions, plan, units)
         self._accepted: tuple[Floats, float] | None = None  # the point, and how long its step is
+        self.curvature_bits = self.scaling.trace_bits  # of a bound on the eigenvalues of what is inverted
 
     def invert_bound(self) -> None:
         """Let the center invert the curvature's bound and keep the inverse: once a fit."""
@@ -75,7 +78,7 @@ class CenterFit(SecureFit):
 
     def _multiplied(self) -> Floats:
         """The kept inverse times the kept gradient, in units of `_step_unit`."""
-        return self.channel.compute("step", scale=2.0 ** (self._bits - OPENED_BITS))["step"]
+        return self.channel.compute("step" + self.program_kind, scale=2.0 ** (self._bits - OPENED_BITS))["step"]
 
     def accept_newton(self) -> Floats:
         """Accept the point asked about last, with its curvature, and open its Newton step."""
@@ -108,38 +111,42 @@ class CenterFit(SecureFit):
     def _invert_curvature(self, shortfall: float) -> None:
         """With two classes the inverse of the bound is near enough to start from: the condition does not matter.
 
-        The curvature is at least 1 / shortfall of its bound, and every step of Newton and Schulz squares 1 minus that.
+        The curvature is at least 1 / shortfall of its bound: that is the condition of the product with it. The
+        shortfall is an estimate, so that twice as much is allowed.
         """
-        enough = math.log2(shortfall * math.log(10 / _RESIDUAL))
-        n_steps = next((n for n in _REFINEMENT_STEPS if n >= enough), _REFINEMENT_STEPS[-1])
-        if not (self._invert() if len(self.shape) > 1 else self._refine(n_steps)):
+        wanted = math.log2(2 * shortfall)
+        bits = next((n for n in _REFINEMENT_BITS if n >= wanted), _REFINEMENT_BITS[-1])
+        if not (self._invert() if len(self.shape) > 1 else self._refine(bits)):
             # While the bound has an inverse: the curvature vanishes where probabilities are 0 or 1.
             raise explain_separable(self.problem)
 
     def _invert(self) -> bool:
         """Steps that suffice for a moderate condition, then blocks of further ones; whether the inverse has settled."""
-        opened = self.channel.compute("invert", tolerance=_RESIDUAL, condition_bits=_CONDITION_BITS)
-        return bool(opened["residual_ok"] > 0) or self._refine(_REFINEMENT_STEPS[0])
+        opened = self.channel.compute("invert" + self.program_kind, tolerance=_RESIDUAL, condition_bits=_CONDITION_BITS)
+        return bool(opened["residual_ok"] > 0) or self._refine(_REFINEMENT_BITS[1])
 
-    def _refine(self, n_steps: int) -> bool:
+    def _refine(self, condition_bits: int) -> bool:
         blocks = (
-            self.channel.compute("refine", tolerance=_RESIDUAL, n_steps=n_steps)["residual_ok"]
+            self.channel.compute("refine" + self.program_kind, tolerance=_RESIDUAL, condition_bits=condition_bits)[
+                "residual_ok"
+            ]
             for _ in range(_REFINEMENTS)
         )
         return any(block > 0 for block in blocks)
 
     def _gradient_bits(self, point: Floats) -> int:
         """The fraction bits with which the gradient is multiplied: as many as the fixed point holds, up to all."""
-        reach = math.sqrt(2 * self.size) * 2.0**-self.scaling.trace_bits  # no entry exceeds sqrt 2
+        reach = math.sqrt(2 * self.size) * 2.0**-self.curvature_bits  # no entry exceeds sqrt 2
         if self._accepted is not None:
-            reach = min(reach, self._accepted[1] + float(np.linalg.norm(point - self._accepted[0])))
-        wanted = KEPT_BITS + _HEADROOM - self.scaling.trace_bits - math.ceil(math.log2(max(reach, 2.0**-80)))
+            way = self._accepted[1] + float(np.linalg.norm(point - self._accepted[0]))
+            reach = min(reach, self.slack * way)
+        wanted = KEPT_BITS + _HEADROOM - self.curvature_bits - math.ceil(math.log2(max(reach, 2.0**-80)))
         return min(wanted, OPENED_BITS)
 
     @property
     def _step_unit(self) -> float:
         """The center's step is that of c times the mean curvature and 2**(bits - 40) times the mean gradient."""
-        return 2.0 ** (KEPT_BITS - self._bits - self.scaling.trace_bits)
+        return 2.0 ** (KEPT_BITS - self._bits - self.curvature_bits) / self.slack
 
     def _singular(self) -> RunError:
         dependent = np.flatnonzero(self.channel.compute("diagnose")["dependent"] > 0)

@@ -18,12 +18,14 @@ from tacit.federation.agreement import Ask
 from tacit.federation.channel import Channel
 from tacit.methods.exact_fit import PENALISED_ERRORS
 from tacit.methods.method import Learned
+from tacit.methods.privlogit.block import WIDEST
 from tacit.methods.privlogit.statistic import LARGEST_MOMENT, MOMENTS_OPENED, Point, Questions
 from tacit.methods.privlogit.unit import Plan, Units
 from tacit.methods.public_model import linear_model
 from tacit.models.inference import Inference, against_null, wald
 from tacit.models.parameter import coefficients
 from tacit.models.problem import Problem
+from tacit.secure.center.program import BLOCK
 from tacit.secure.digit import from_digits
 
 Floats = npt.NDArray[np.float64]
@@ -112,6 +114,8 @@ class SecureFit(ABC):
         By how much the curvature falls short of its bound, at most, is known from the ascent.
         """
 
+    slack: int = 1  # what a bound made of blocks is multiplied by (`block`)
+
     def __init__(self, channel: Channel, questions: Questions, plan: Plan, units: Units | None) -> None:
         self.channel, self.questions, self.plan, self.units = channel, questions, plan, units
         self.scaling = plan.scaling(units)
@@ -163,6 +167,12 @@ def learned_from_peak(fit: SecureFit, phi: Floats, peak: Peak | None, told: str)
         notices.append(f"opened exactly, for want of declared bounds: the pooled mean and variance of {columns}")
     if peak is not None and plan.l2 > 0:
         notices.append(PENALISED_ERRORS)
+    if fit.slack > 1:
+        notices.append(
+            f"{fit.shape[-1]:,} columns are more than {WIDEST:,}: the curvature's bound is {fit.slack} times its "
+            f"blocks of {BLOCK} columns. The optimum is the same; it takes more rounds, and collinear columns are not "
+            f"named"
+        )
     if fit.size > MOST_PARAMETERS:
         notices.append(f"no standard errors: there are more than {MOST_PARAMETERS} parameters")
     theta = fit.scaling.theta(phi.reshape(fit.shape))

@@ -13,7 +13,7 @@ its inverse may be opened: those of the regression table (`secure.center.program
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.data.block import Block
+from tacit.data.moment import Moments, row_moments
 from tacit.data.stream import RowStream
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
@@ -29,14 +30,15 @@ from tacit.federation.message import question_digest
 from tacit.federation.reply import Encrypted, Kept, Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import Step, step
+from tacit.methods.privlogit.block import gram_blocks, on_diagonal
 from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
-from tacit.models.loss import Sums
+from tacit.models.loss import Loss
 from tacit.models.problem import Problem
 from tacit.privacy.event import NotPrivate
 from tacit.rand import Rng
 from tacit.secure.bound import Bound, NormBound
 from tacit.secure.center.product import EncryptedInverse
-from tacit.secure.center.program import contrasts_digest
+from tacit.secure.center.program import BLOCK, contrasts_digest
 from tacit.secure.digit import DIGIT_BITS, DIGITS, LARGEST, to_digits
 
 Floats = npt.NDArray[np.float64]
@@ -48,12 +50,14 @@ MOMENTS_OPENED = NotPrivate(why="opened exactly: means and variances of the colu
 LOSS_OPENED = NotPrivate(why="opened exactly: the likelihood of the pooled fit")
 
 OPENED_BITS = 60  # fraction bits of a gradient
+PEAK_BITS = 48  # of one that is opened with a curvature: nodes check the size of both together
 KEPT_BITS = 40  # fraction bits of what the center computes with
 LOSS_BITS = 59  # of the mean loss, which is cut off at _LARGEST_LOSS
 LARGEST_MOMENT = LARGEST / 2  # sums of squares are cut off here
 _LARGEST_LOSS = 7.5  # above the ln C of a model that says nothing, for fewer than 1,800 classes: never accepted
 _LARGEST_DIGITS = 2.0**200  # of a likelihood in digits: one that is lower is never accepted
 _LARGEST_WHOLE = 2.0**62
+_LARGEST_SLOPE = 4.0  # of an entry of a mean gradient, which is at most sqrt 2
 _NEAR_CENTRE = 16.0  # units from 0: eight of 53 bits are lost in a square
 _MOST_NORM = 2**63 - 1
 
@@ -101,13 +105,17 @@ class Multiplied(Point):
 
 def _moments(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """The sums of the entries and of their squares, of columns without declared bounds."""
-    sums = table.stream().total(partial(_first_moments, d=table.n_columns))
+    sums = np.stack([table.moments.total, np.diag(table.moments.square)])
     chosen = _within(sums[:, plan.unbounded], LARGEST_MOMENT)
     return Sealed(to_digits(chosen), MOMENTS_OPENED, plan.cohort.n_parties, _digit_bound(chosen.size), exact=True)
 
 
 def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
     scaling = plan.scaling(measure.units)
+    if plan.is_wide:
+        bits = KEPT_BITS - scaling.block_bits
+        blocks = _fixed(_block_share(table, scaling), bits)
+        return Kept({"blocks": blocks}, STEPS_OPENED, plan.cohort.n_parties, {"blocks": _block_bound(scaling, bits)})
     bits = KEPT_BITS - scaling.trace_bits
     share = _fixed(_bound_share(table, scaling), bits)
     bounds = {"curvature": _curvature_bound(share, scaling, bits)}
@@ -116,8 +124,12 @@ def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
 
 def _open_bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Sealed:
     scaling = plan.scaling(measure.units)
-    share = _fixed(_bound_share(table, scaling), scaling.opened_bits)
-    bound = _curvature_bound(share, scaling, scaling.opened_bits)
+    if plan.is_wide:
+        share = _fixed(_block_share(table, scaling), scaling.opened_bits)
+        bound = _block_bound(scaling, scaling.opened_bits)
+    else:
+        share = _fixed(_bound_share(table, scaling), scaling.opened_bits)
+        bound = _curvature_bound(share, scaling, scaling.opened_bits)
     return Sealed(share, SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
@@ -164,8 +176,10 @@ def _curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
 def _open_curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
     scaling = at.scaling(plan)
     curvature, gradient, mean = _curvature_share(table, at.point, scaling)
-    square, slope = _fixed(curvature, scaling.opened_bits), _fixed(gradient, OPENED_BITS)
-    bound = _curvature_bound(square, scaling, scaling.opened_bits) + _whole_bound(slope) + _digit_bound(1)
+    square, slope = _fixed(curvature, scaling.opened_bits), _fixed(_within(gradient, _LARGEST_SLOPE), PEAK_BITS)
+    longest = math.ceil(_LARGEST_SLOPE * 2.0**PEAK_BITS * math.sqrt(slope.size))
+    of_slope = (NormBound(size=slope.size, norm=longest),)
+    bound = _curvature_bound(square, scaling, scaling.opened_bits) + of_slope + _digit_bound(1)
     return Sealed(_flat(square, slope, to_digits(mean)), SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
@@ -198,7 +212,7 @@ def register_questions(method: str) -> Questions:
     def register(
         name: str, function: Callable[..., Kept | Sealed | Encrypted], values: type, *, seated: bool = False
     ) -> Step:
-        made = step(f"{method}/{name}", version=2, plan=Plan, values=values, pinned=("units",), seated=seated)
+        made = step(f"{method}/{name}", version=3, plan=Plan, values=values, pinned=("units",), seated=seated)
         return made(function)
 
     bound = register("bound", _bound, Measure)
@@ -231,12 +245,12 @@ def _bound_asked(seat: Seat, bound: Step, units: Units | None) -> str:
 def _bound_share(table: Table, scaling: Scaling) -> Floats:
     """This party's part of h X'X + penalty, in public units, over n: of shape (k, k), whatever the classes."""
     d, k, n = table.n_columns, len(scaling.penalty), scaling.plan.n_records
-    # Squares of the rows as they are lose the digits in which a centre is larger than its unit, twice. Where these are
-    # few, no copy of the table in public units is made.
-    is_near = bool((np.abs(scaling.centre) <= _NEAR_CENTRE * scaling.unit).all())
-    gram = (table.stream() if is_near else _scaled(table, scaling)).total(partial(_gram, d=d, k=k))
+    is_near = _is_near(scaling)
+    square, total = (table.moments.square, table.moments.total) if is_near else _scaled_moments(table, scaling)
+    gram = np.zeros((k, k))
+    gram[:d, :d] = square
     if k > d:
-        gram[:d, d], gram[d, d] = gram[d, :d], table.n_complete
+        gram[:d, d], gram[d, :d], gram[d, d] = total, total, table.n_complete
     if is_near:
         gram = scaling.matrix.T @ gram @ scaling.matrix
     curvature: Floats = scaling.plan.ceiling * gram + np.diag(scaling.penalty) * (table.n_records / n)
@@ -244,47 +258,71 @@ def _bound_share(table: Table, scaling: Scaling) -> Floats:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _first_moments(blocks: Iterable[Block], *, d: int) -> Floats:
-    """The sums of the entries and of their squares."""
-    sums = np.zeros((2, d))
-    for X, _ in blocks:
-        sums[0] += X.sum(axis=0)
-        sums[1] += np.einsum("ij,ij->j", X, X)
-    return sums
+def _block_share(table: Table, scaling: Scaling) -> Floats:
+    """The same of a wide fit: its blocks alone (`block`)."""
+    h, n = scaling.plan.ceiling, scaling.plan.n_records
+    gram = _scaled(table, scaling).total(partial(gram_blocks, d=table.n_columns, width=len(scaling.penalty)))
+    share = table.n_records / n
+    return (h * gram + share * on_diagonal(scaling.penalty, h * n)) / n
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def _gram(blocks: Iterable[Block], *, d: int, k: int) -> Floats:
-    """X'X, and where k > d the columns' sums below it."""
-    gram = np.zeros((k, k))
-    for X, _ in blocks:
-        gram[:d, :d] += X.T @ X
-        if k > d:
-            gram[d, :d] += X.sum(axis=0)
-    return gram
+def _is_near(scaling: Scaling) -> bool:
+    """Whether rows may be squared as they are, without a copy of the table in public units.
+
+    Such squares lose the digits in which a centre is larger than its unit, twice.
+    """
+    return bool((np.abs(scaling.centre) <= _NEAR_CENTRE * scaling.unit).all())
+
+
+def _scaled_moments(table: Table, scaling: Scaling) -> tuple[Floats, Floats]:
+    """X'X and the sum of the rows, in public units."""
+    part_sum = partial(row_moments, n_columns=table.n_columns, n_classes=table.n_classes)
+    found = Moments(*_scaled(table, scaling).total(part_sum))
+    return found.square, found.total
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _point_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats]:
     """This party's part of the mean gradient, and of the mean log-likelihood, at a point."""
-    sums = scaling.plan.problem.loss.sums(table.stream(), scaling.theta(point), curvature=False)
-    gradient = _gradient(sums.gradient @ scaling.matrix, point, table, scaling)
-    return gradient, _likelihood(sums, point, table, scaling)
+    loss = scaling.plan.problem.loss
+    if point.any():
+        sums = loss.sums(table.stream(), scaling.theta(point), curvature=False)
+        value, slope = sums.loss, sums.gradient
+    else:
+        value, slope = _at_zero(table, loss)
+    gradient = _gradient(slope @ scaling.matrix, point, table, scaling)
+    return gradient, _likelihood(value, point, table, scaling)
+
+
+def _at_zero(table: Table, loss: Loss) -> tuple[float, Floats]:
+    """The loss and its gradient at 0, where every class is as likely: no further pass, once the moments are known."""
+    rows = table.moments.by_class
+    if loss.constant != 0:
+        rows = np.column_stack([rows, loss.constant * table.class_counts])
+    slope: Floats = rows.sum(axis=0) / loss.n_classes - rows
+    return table.n_complete * math.log(loss.n_classes), slope if loss.n_classes > 2 else slope[1]
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _curvature_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats, Floats]:
     """Curvature, gradient and likelihood, classes first; softmax curvature is raised where it is flat."""
     problem, n = scaling.plan.problem, scaling.plan.n_records
-    sums = problem.loss.sums(_scaled(table, scaling), point)
+    n_vectors = len(np.atleast_2d(point))
+    is_near = _is_near(scaling)
+    rows, theta = (table.stream(), scaling.theta(point)) if is_near else (_scaled(table, scaling), point)
+    sums = problem.loss.sums(rows, theta)
     assert sums.curvature is not None
-    raised = np.diag(np.tile(scaling.penalty, len(np.atleast_2d(point))))
+    curvature, slope = sums.curvature, sums.gradient
+    if is_near:
+        T = np.kron(np.eye(n_vectors), scaling.matrix)
+        curvature, slope = T.T @ curvature @ T, slope @ scaling.matrix
+    raised = np.diag(np.tile(scaling.penalty, n_vectors))
     if problem.n_classes > 2:
         raised = raised + flat_directions(problem) * n
     return (
-        (sums.curvature + table.n_records / n * raised) / n,
-        _gradient(sums.gradient, point, table, scaling).T.reshape(-1),
-        _likelihood(sums, point, table, scaling),
+        (curvature + table.n_records / n * raised) / n,
+        _gradient(slope, point, table, scaling).T.reshape(-1),
+        _likelihood(sums.loss, point, table, scaling),
     )
 
 
@@ -300,11 +338,11 @@ def _gradient(gradient: Floats, point: Floats, table: Table, scaling: Scaling) -
     return -(gradient + scaling.penalty * point * (table.n_records / n)).T / n
 
 
-def _likelihood(sums: Sums, point: Floats, table: Table, scaling: Scaling) -> Floats:
+def _likelihood(loss: float, point: Floats, table: Table, scaling: Scaling) -> Floats:
     """This party's part of the mean penalised log-likelihood."""
     n = scaling.plan.n_records
     penalty = 0.5 * float((scaling.penalty * point**2).sum()) * table.n_records / n
-    return -_within(np.array((sums.loss + penalty) / n), _LARGEST_DIGITS)
+    return -_within(np.array((loss + penalty) / n), _LARGEST_DIGITS)
 
 
 def _cut(likelihood: Floats) -> Ints:
@@ -322,6 +360,14 @@ def _curvature_bound(share: Ints, scaling: Scaling, bits: int) -> Bound:
     """
     longest = 2.0 ** (scaling.trace_bits + bits + 2) + math.sqrt(share.size)
     return (NormBound(size=share.size, norm=math.ceil(min(longest, _LARGEST_WHOLE * math.sqrt(share.size)))),)
+
+
+def _block_bound(scaling: Scaling, bits: int) -> Bound:
+    """The same of blocks: their norm is at most the sum of their traces."""
+    n_blocks = scaling.plan.n_blocks
+    size = n_blocks * BLOCK * BLOCK
+    longest = n_blocks * 2.0 ** (scaling.block_bits + bits + 2) + math.sqrt(size)
+    return (NormBound(size=size, norm=math.ceil(min(longest, _LARGEST_WHOLE * math.sqrt(size)))),)
 
 
 def _whole_bound(addend: Ints) -> Bound:

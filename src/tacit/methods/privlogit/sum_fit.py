@@ -10,14 +10,14 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tacit.federation.channel import Channel
 from tacit.methods.privlogit.fit import SAME_LIKELIHOOD, Peak, SecureFit
-from tacit.methods.privlogit.statistic import OPENED_BITS, Measure, Questions
+from tacit.methods.privlogit.statistic import OPENED_BITS, PEAK_BITS, Measure, Questions
 from tacit.methods.privlogit.unit import Plan, Units
 from tacit.models.diagnosis import collinear_columns, explain_separable
 from tacit.secure.digit import from_digits
 
 Floats = npt.NDArray[np.float64]
 
-_SINGULAR = 1e-13  # of a curvature's pivots, relative to its largest entry: below it, rounding decides
+SINGULAR = 1e-13  # of a curvature's pivots, relative to its largest entry: below it, rounding decides
 
 
 class SumFit(SecureFit):
@@ -33,7 +33,7 @@ class SumFit(SecureFit):
         self._bound = np.ldexp(opened.astype(np.float64), -self.scaling.opened_bits)
         try:
             self._factor = cho_factor(self._bound, lower=True)
-            singular = np.diag(self._factor[0]).min() ** 2 < _SINGULAR * np.diag(self._bound).max()
+            singular = np.diag(self._factor[0]).min() ** 2 < SINGULAR * np.diag(self._bound).max()
         except LinAlgError:
             singular = True
         if singular:
@@ -52,13 +52,13 @@ class SumFit(SecureFit):
     def accept(self) -> Floats:
         """Accept the point asked about last; its step."""
         self._accepted_likelihood = self._likelihood
-        return self._flat(cho_solve(self._factor, self._gradient))
+        return self._flat(self._solved(self._gradient))
 
     def peak(self, point: Floats, shortfall: float) -> Peak:
         """Open the true curvature at a point near the optimum."""
         opened = self.channel.sum(self.questions.open_curvature, self.at(point))
         size = self.size
-        self._take(opened[size * size :], classes_first=True)
+        self._take(opened[size * size :], classes_first=True, bits=PEAK_BITS)
         H = np.ldexp(opened[: size * size].astype(np.float64), -self.scaling.opened_bits).reshape(size, size)
         try:
             factor = cho_factor(H, lower=True)
@@ -72,6 +72,11 @@ class SumFit(SecureFit):
             covariance=covariance,
         )
 
+    def _solved(self, gradient: Floats) -> Floats:
+        """The bound's inverse times a gradient of shape (k, C)."""
+        solved: Floats = cho_solve(self._factor, gradient)
+        return solved
+
     def _counts_at_zero(self) -> npt.NDArray[np.int64]:
         """The class counts, which the gradient of the intercepts at 0 tells: (count of c - n / C) / n for class c."""
         pull = self._gradient[-1] * self.n
@@ -81,7 +86,7 @@ class SumFit(SecureFit):
         whole: npt.NDArray[np.int64] = np.rint(counts).astype(np.int64)
         return whole
 
-    def _take(self, opened: npt.NDArray[np.int64], *, classes_first: bool = False) -> None:
-        gradient = np.ldexp(opened[: self.size].astype(np.float64), -OPENED_BITS)
+    def _take(self, opened: npt.NDArray[np.int64], *, classes_first: bool = False, bits: int = OPENED_BITS) -> None:
+        gradient = np.ldexp(opened[: self.size].astype(np.float64), -bits)
         self._gradient = gradient if classes_first else gradient.reshape(self.shape[-1], -1)
         self._likelihood = float(from_digits(opened[self.size :]))

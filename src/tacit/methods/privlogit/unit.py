@@ -24,6 +24,7 @@ from tacit.data.schema import Schema
 from tacit.errors import PolicyRefusal, SettingError
 from tacit.methods.cohort import Cohort
 from tacit.methods.exact_fit import exact_problem
+from tacit.methods.privlogit.block import is_wide, spans
 from tacit.models.problem import Problem
 
 Floats = npt.NDArray[np.float64]
@@ -68,6 +69,16 @@ class Plan:
     def size(self) -> int:
         """How many parameters there are."""
         return math.prod(self.problem.loss.shape)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the curvature's bound is cut into blocks (`block`)."""
+        return is_wide(self.problem.loss.width)
+
+    @property
+    def n_blocks(self) -> int:
+        """How many of them there are."""
+        return len(spans(self.problem.loss.width))
 
     @property
     def n_records(self) -> int:
@@ -193,15 +204,28 @@ class Scaling:
     @cached_property
     def trace_bits(self) -> int:
         """The mean curvature's trace, hence its largest eigenvalue 1/c, is at most 2**trace_bits."""
-        plan, h = self.plan, self.plan.ceiling
-        bounded = np.isfinite(plan.bounds)
+        trace = self._trace(slice(0, len(self.penalty)))
+        # The ceiling is that of directions that change no probability.
+        least = self.plan.ceiling if self.plan.cohort.n_classes > 2 else 2.0**-20
+        return math.ceil(math.log2(max(trace, least)))
+
+    @cached_property
+    def block_bits(self) -> int:
+        """The same of its blocks on the diagonal (`block`), of which one may hold columns of no record."""
+        trace = max(self._trace(span) for span in spans(len(self.penalty)))
+        return math.ceil(math.log2(max(trace, self.plan.ceiling)))
+
+    def _trace(self, span: slice) -> float:
+        """A bound on the trace of the mean curvature of these columns, the constant being the last of all."""
+        plan, h, d = self.plan, self.plan.ceiling, len(self.unit)
+        columns = np.arange(span.start, min(span.stop, d))
+        bounded = columns[np.isfinite(plan.bounds[columns])]
         spread = float((plan.bounds[bounded] ** 2 / self.unit[bounded] ** 2).sum())
-        if plan.cohort.schema.radius is not None:
-            spread = min(spread, plan.cohort.schema.radius**2 / float(self.unit.min()) ** 2)
+        if plan.cohort.schema.radius is not None and len(columns):
+            spread = min(spread, plan.cohort.schema.radius**2 / float(self.unit[columns].min()) ** 2)
         penalty = plan.l2 / plan.n_records * float((1 / self.unit[bounded] ** 2).sum())
-        trace = h * (spread + plan.fit_intercept) + penalty + 2 * h * len(plan.unbounded)
-        trace = max(trace, h if plan.cohort.n_classes > 2 else 2.0**-20)  # h: directions that change no probability
-        return math.ceil(math.log2(trace))
+        has_constant = plan.fit_intercept and span.stop > d
+        return h * (spread + has_constant) + penalty + 2 * h * (len(columns) - len(bounded))
 
     @property
     def opened_bits(self) -> int:

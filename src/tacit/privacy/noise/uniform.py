@@ -31,13 +31,13 @@ class LazyUniform:
         low = context.mpf(self.digits) / (1 << self.n_digits)
         return low, low + context.mpf(1) / (1 << self.n_digits)
 
-    def is_below_exp(self, exponent: Fraction) -> bool:
-        """Whether it is less than exp(-exponent): the exact answer, whatever precision that takes."""
+    def is_below_exp(self, exponent: Fraction, factor: Fraction = Fraction(1)) -> bool:
+        """Whether it is less than factor * exp(-exponent): the exact answer, whatever precision that takes."""
         while True:
             low, high = _enclose_exp(exponent, self.n_digits)
-            if self.digits + 1 <= low:
+            if self.digits + 1 <= factor * low:
                 return True
-            if self.digits >= high:
+            if self.digits >= factor * high:
                 return False
             self.refine()
 

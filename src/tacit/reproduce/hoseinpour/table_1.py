@@ -104,7 +104,7 @@ def _gains(values: Values) -> Finding:
         f"at epsilon 150 (heart) the start gains {first:.1f} points after 5 rounds and {last:.1f} after 100: the "
         f"gain is that of stopping early. The gains at epsilon {', '.join(f'{e:g}' for e in wrong)} are {told}"
     )
-    return judged(stands, why)
+    return judged(stands, f"{why} (3 points count as a gain)")
 
 
 def _trade_off(values: Values) -> Finding:
@@ -116,7 +116,10 @@ def _trade_off(values: Values) -> Finding:
             rise = found[-1]["cold"][0] - found[0]["cold"][0]
             parts.append(rise > 5)
             told.append(f"{data}, {rounds} rounds {found[0]['cold'][0]:.1f} to {found[-1]['cold'][0]:.1f}")
-    return judged(parts, f"without a start, smallest to largest epsilon: {'; '.join(told)} (printed 29.75 to 67.50)")
+    return judged(
+        parts,
+        f"without a start, smallest to largest epsilon: {'; '.join(told)} (printed 29.75 to 67.50; 5 points are asked)",
+    )
 
 
 def _useless_start(values: Values) -> Finding:
@@ -131,7 +134,8 @@ def _useless_start(values: Values) -> Finding:
         f"{data} {values[f'{data}-sound']['0.01']['warm'][2] - values[f'{data}-sound']['0.01']['cold'][2]:+.1f}"
         for data in DATA
     )
-    return judged(parts, f"gain at epsilon 0.01: {'; '.join(told)}. The sound method: {sound}")
+    why = f"gain at epsilon 0.01: {'; '.join(told)} (below 2.5 counts as negligible)"
+    return judged(parts, f"{why}. The sound method: {sound}")
 
 
 TABLE_1 = Reproduction(

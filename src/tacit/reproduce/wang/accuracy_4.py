@@ -151,7 +151,10 @@ def _best_when_relaxed(data: str, values: Values) -> Finding:
 def _as_good_as_target(data: str, values: Values) -> Finding:
     """Whether DPHTL without noise is as good as the fit of all true labels."""
     ours, whole = (_over_mixtures(data, values, method, 5) for method in ("DPHTL", "TARGET"))
-    return judged([ours >= whole - 0.02], f"without noise, over the mixtures: {ours:.3f} against {whole:.3f}")
+    return judged(
+        [ours >= whole - 0.02],
+        f"without noise, over the mixtures: {ours:.3f} against {whole:.3f} (.02 less counts as well)",
+    )
 
 
 def _boost(data: str, values: Values) -> Finding:
@@ -266,25 +269,28 @@ def figure_summary(name: str) -> Callable[[Values], Summary]:
 
 
 def _best_of_all_without_noise(values: Values) -> Finding:
-    """Whether DPHTL is best over the range of labels when privacy is relaxed, and as good as TARGET with 5 %."""
+    """Whether DPHTL is best at every share of labels when privacy is relaxed, and as good as TARGET with 5 %."""
     e = len(CURVE_EPSILONS) - 1
     ours = {name: [mean_of(values, f"0-{share:g}", key, e)[0] for share in SHARES] for name, key in OURS.items()}
     ours["WEAK"] = [mean_of(values, f"0-{share:g}", "WEAK")[0] for share in SHARES]
-    means = {name: float(np.mean(line)) for name, line in ours.items()}
-    best = max(means, key=lambda name: means[name])
     whole = mean_of(values, "0-0.05", "TARGET")[0]
-    parts = [means["DPHTL"] >= means[best] - 0.005, ours["DPHTL"][0] >= whole - 0.02]
-    told = ", ".join(f"{value:.3f} at {share:.0%}" for value, share in zip(ours["DPHTL"], SHARES, strict=True))
-    return judged(parts, f"without noise DPHTL has {told}; TARGET {whole:.3f}; best on average is {best}")
+    best, told = [], []
+    for k, share in enumerate(SHARES):
+        first = max(ours, key=lambda name: ours[name][k])
+        best.append(ours["DPHTL"][k] >= ours[first][k] - 0.005)
+        rival = "" if first == "DPHTL" else f" (best: {first} {ours[first][k]:.3f})"
+        told.append(f"{ours['DPHTL'][k]:.3f}{rival} at {share:.0%}")
+    why = f"without noise DPHTL has {', '.join(told)}; TARGET {whole:.3f}. Within .005 of the best counts as best, and"
+    return judged([all(best), ours["DPHTL"][0] >= whole - 0.02], f"{why} .02 below TARGET as equal")
 
 
 def _emerges(values: Values) -> Finding:
-    """Whether DPHTL and AVERAGE are above WEAK, SOURCE and SOFT at an intermediate epsilon with 5 % labels."""
+    """Whether DPHTL and AVERAGE are above WEAK, SOURCE and SOFT at epsilon 5, 5 % labels: as printed, and sound."""
     e, part = CURVE_EPSILONS.index(5.0), "0-0.05"
     ours = {name: mean_of(values, part, key, e)[0] for name, key in SHOWN.items()}
     weak = mean_of(values, part, "WEAK")[0]
     others = max(ours["SOURCE"], ours["SOFT"], weak)
-    parts = [ours["DPHTL"] > others, ours["AVERAGE"] > others, ours["DPHTL, sound"] > weak]
+    parts = [ours[name] > others for name in ("DPHTL", "AVERAGE", *SOUND)]
     told = ", ".join(f"{name} {value:.3f}" for name, value in ours.items())
     return judged(parts, f"at epsilon 5 and 5 % labels: {told}, WEAK {weak:.3f}")
 

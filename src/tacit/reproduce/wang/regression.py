@@ -8,7 +8,6 @@ looked up afterwards among the iterates, which are public.
 from __future__ import annotations
 
 import time
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -97,10 +96,9 @@ def methods_of(d: int) -> dict[str, Method]:
     return found
 
 
-@cache
-def secure_runs(name: str, quick: bool) -> dict[str, Any]:
+def secure_run(*, data: str, quick: bool, seed: int) -> dict[str, Any]:
     """Iterations, seconds, likelihoods and coefficients of all methods on one data set."""
-    X, y = table_of(name, quick)
+    X, y = table_of(data, quick)
     d = X.shape[1]
     parties, methods = parties_of(X, y), methods_of(d)
     _compile(d)

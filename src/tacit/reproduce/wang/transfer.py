@@ -149,7 +149,7 @@ def plan_of(data: str, quick: bool, method: HypothesisTransfer) -> Plan:
     return method.plan(sources_of(data, quick))
 
 
-@lru_cache(maxsize=2048)
+@cache
 def exact_model(data: str, draw: int, quick: bool, name: str, calibration: str, epsilon: float) -> Floats:
     """A source's model before noise; the regularisation of a sound one follows from `epsilon`."""
     method = method_of(data, quick, calibration, epsilon)
@@ -157,7 +157,7 @@ def exact_model(data: str, draw: int, quick: bool, name: str, calibration: str, 
     return private_model(plan_of(data, quick, method), lambda: [rows], len(rows[1]))
 
 
-@lru_cache(maxsize=256)
+@cache
 def exact_description(data: str, draw: int, quick: bool, name: str, calibration: str) -> Floats:
     """A source's discriminator (as printed) or mean along the public directions (sound), before noise."""
     method = method_of(data, quick, calibration, 1.0)

@@ -163,7 +163,7 @@ def _good_when_stringent(data: str, values: Values) -> Finding:
         for calibration in CALIBRATIONS
     }
     why = f"mean squared error at epsilon 1 over the uneven mixtures: {found['paper']:.4f} with the printed noise, "
-    why += f"{found['sound']:.4f} with sound noise, {even:.4f} for equal weights"
+    why += f"{found['sound']:.4f} with sound noise, {even:.4f} for equal weights (less than half of it is asked)"
     return judged([error < 0.5 * even for error in found.values()], why)
 
 
@@ -178,7 +178,7 @@ def _to_zero(data: str, values: Values) -> Finding:
     why = (
         f"over the mixtures: {over('paper', five):.4f} with the printed noise at epsilon 5, {over('paper', last):.4f} "
     )
-    why += f"without noise, {over('sound', five):.4f} with sound noise at 5"
+    why += f"without noise, {over('sound', five):.4f} with sound noise at 5 (below .01 is asked)"
     return judged([over("paper", five) < 0.01, over("paper", last) < 0.01], why)
 
 

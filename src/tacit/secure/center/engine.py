@@ -177,16 +177,17 @@ class SecureEngine:
         return spu.link.create_brpc(description, link.rank)
 
     def _compile(self, task: Task, shapes: list[tuple[int, ...]]) -> Any:
-        program, public, fixed = task.program, tuple(task.public), task.fixed
+        work, public, fixed = task.program.function, tuple(task.public), task.fixed
+        assert work is not None  # what needs no engine never gets here
         jax = importlib.import_module("jax")
         frontend = importlib.import_module("spu.utils.frontend")
         n_secret = len(shapes) - len(public)
         visibility = self._spu.Visibility
 
-        @functools.wraps(program.function)
+        @functools.wraps(work)
         def function(*arrays: Any) -> Any:
             arguments = dict(zip(public, arrays[n_secret:], strict=True))
-            return program.function(*arrays[:n_secret], **arguments, **fixed)
+            return work(*arrays[:n_secret], **arguments, **fixed)
 
         with jax.experimental.enable_x64():
             executable, _ = frontend.compile(

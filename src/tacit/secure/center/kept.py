@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tacit.errors import CenterError
+from tacit.secure.center.program import BLOCK
 from tacit.secure.share import Shared
 from tacit.wire import Value
 
@@ -55,6 +56,8 @@ def check_form(name: str, shape: tuple[int, ...]) -> None:
             raise CenterError(f"{name!r} names what is opened; nothing is kept under it")
         case "curvature":
             is_fit = len(shape) == 2 and shape[0] == shape[1]
+        case "blocks":
+            is_fit = len(shape) == 3 and shape[1:] == (BLOCK, BLOCK)
         case "gradient":
             is_fit = len(shape) in (1, 2)
         case "likelihood":
@@ -70,6 +73,10 @@ def check_read(program: str, read: Mapping[str, KeptValue]) -> None:
     check_parties(program, list(read.values()))
     if {"inverse", "gradient"} <= read.keys() and read["inverse"].shared.shape[-1] != read["gradient"].shared.shape[0]:
         raise CenterError(f"program {program!r} reads a gradient that is not of the inverse's features")
+    if {"inverse_blocks", "gradient"} <= read.keys():
+        n_blocks, n_features = read["inverse_blocks"].shared.shape[0], read["gradient"].shared.shape[0]
+        if n_blocks != -(-n_features // BLOCK):
+            raise CenterError(f"program {program!r} reads a gradient that is not of the blocks' features")
 
 
 def check_parties(program: str, read: Sequence[KeptValue]) -> None:

@@ -37,6 +37,7 @@ from tacit.secure.center.message import (
     Sum,
     read_request,
 )  # fmt: skip
+from tacit.secure.center.node_key import key_of
 from tacit.secure.center.product import ADDS, USE, Form, ProductNode, ProductTerms
 from tacit.secure.center.program import contrasts_digest, find_program
 from tacit.secure.center.wanted import GroupNames, Labels, Signers, WantedSum, added, labels_of, same_contrasts
@@ -44,10 +45,7 @@ from tacit.secure.envelope import OPEN, Contents, marks_of, sum_group_digest, un
 from tacit.secure.ring import Words
 from tacit.secure.share import Shared
 from tacit.secure.signature import Sign
-from tacit.storage import write_secret
 from tacit.wire import Value
-
-KEY_FILE = "node.key"
 
 
 class NodeServer:
@@ -171,21 +169,30 @@ class NodeServer:
                 the same values with other public arguments, or if the other nodes are asked something else.
         """
 
+        engine = self._connected()
+        if find_program(name).function is None:
+            task, origin = self._task(run, name, public)
+            self._keep_outputs(run, task, origin, dict(zip(task.program.keeps, task.inputs.values(), strict=True)))
+            return {}
+
         # 1. All nodes agree on what is to be computed, and on what.
         def prepare(engine: SecureEngine) -> tuple[tuple[Task, str], str, Sequence[Shared]]:
             task, origin = self._task(run, name, public)
             engine.prepare(task)
             return (task, origin), origin, tuple(task.inputs.values())
 
-        engine, (task, origin) = together(self._connected(), self.index, prepare)
+        engine, (task, origin) = together(engine, self.index, prepare)
         # 2. Together with the other nodes.
         with failing(f"program {name!r} stopped at node {self.index}"):
             outputs = engine.run(task)
         # 3. What it keeps stays; only what it opens is returned.
+        self._keep_outputs(run, task, origin, outputs)
+        return {key: outputs[key] for key in task.program.opens}
+
+    def _keep_outputs(self, run: str, task: Task, origin: str, outputs: Mapping[str, Shared]) -> None:
         read = [self._kept[run, key] for key in task.program.reads]
         for key in task.program.keeps:
             self._kept[run, key] = KeptValue.made_of(read, outputs[key], wire.digest([origin, key]))
-        return {key: outputs[key] for key in task.program.opens}
 
     def encrypt_inverse(self, run: str, n_parties: int) -> dict[str, Value]:
         """Encrypt what the run keeps as its inverse; see `tacit.secure.center.product`."""
@@ -374,8 +381,8 @@ class NodeServer:
         if not self._memory.agrees(["program", values], [arguments, fixed]):
             raise CenterError(f"program {name!r} ran before on the same values with other arguments; once is all")
         inputs = {key: one.shared for key, one in zip(program.reads, kept, strict=True)}
-        if "inverse" in inputs:
-            self._open_from(self._kept[run, "inverse"])
+        for inverse in {"inverse", "inverse_blocks"} & inputs.keys():
+            self._open_from(self._kept[run, inverse])
         origin = wire.digest([values, arguments, fixed, [list(shared.shape) for shared in inputs.values()]])
         return Task(program=program, inputs=inputs, public=arguments, fixed=fixed), origin
 
@@ -388,13 +395,3 @@ class NodeServer:
         if self._engine is None:
             raise CenterError("this node has no engine; ask a center that computes: `center.computing()`")
         return self._engine()
-
-
-def key_of(home: Path) -> PrivateKey:
-    """The node's key, made once; only the node's own account can read it."""
-    path = home / KEY_FILE
-    if path.exists():
-        return PrivateKey(path.read_bytes())
-    key = PrivateKey.generate()
-    write_secret(path, bytes(key))
-    return key

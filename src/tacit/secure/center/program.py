@@ -9,9 +9,14 @@
     diagnose   curvature                                             dependent: a bit for each feature
     compare    likelihood, accepted_likelihood                       better: one bit
     accept     likelihood                       accepted_likelihood  nothing
+    invert_blocks, refine_blocks, step_blocks: the same as the first three, of many features cut into blocks of 256.
+    They read and keep blocks, unsettled_blocks and inverse_blocks, of shape (blocks, 256, 256); features are filled up
 
 A program is a pure function in `jax.numpy`. It says nothing of shares: the engine runs it on them. Numbers have 40
 fraction bits; curvature is scaled by a public bound so that its largest eigenvalue is at most 1.
+
+Only `accept` needs no engine: every node gives another name to what it holds. If nodes name different values, those
+have different origins, and no program runs that reads them.
 
 Why parties declare the contrasts of `variances`. The inverse X is symmetric and has d (d + 1) / 2 unknowns.
 1. A row c of C opens the number c'X c, which is linear in X: it is the inner product of X with c c'.
@@ -28,12 +33,14 @@ Why `inverse` is 0 until it has settled. Every X on the way is a polynomial p(A)
 2. That has A's eigenvectors, and eigenvalues p(e) e, from which e follows: all of A would be known.
 3. Of a settled X that matrix is the identity, up to the residual, which is at most 1e-5.
 So what is opened is made of X times the bit `residual_ok`; `refine` goes on from X itself, of which nothing is opened.
+With blocks, step 1 gives X A of the whole A, a product for each public way, and that is not the identity: a method that
+asks for blocks says so under Revealed, and asks about far fewer points than there are features.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -51,6 +58,8 @@ _MAGNIFIED = 1024.0  # the residual's entries, before they are squared: their sq
 _LARGEST_INVERSE = 2.0**30  # its trace: one that is larger inverts what rounding left of a singular matrix
 _LARGEST_RESIDUAL = 1e-5  # of an inverse from which anything is opened, whatever tolerance is asked for
 _LARGEST_PUBLIC = 2.0**22  # as a party's addend
+BLOCK = 256
+"""Features in a block, for every run alike: of so many numbers, blocks have one shape."""
 _SETTLED = 1e-6  # an interval from which one plain step reaches the last of 40 bits
 
 
@@ -71,7 +80,8 @@ class Program:
         reads: the kept values that it reads.
         keeps: the values that it leaves with the nodes.
         opens: the values that it opens.
-        function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens.
+        function: takes the arrays read, in order, then public arguments by name; returns keeps and then opens. None if
+            each node for itself keeps what is read under another name: nothing is computed, and nothing opened.
         public: public arguments and their defaults; None if it may be left out.
         fixed: whole numbers that shape the computation itself; each value is compiled anew.
         is_declared: whether it runs only with the public arguments that the parties declared (`contrasts_digest`).
@@ -81,7 +91,7 @@ class Program:
     reads: tuple[str, ...]
     keeps: tuple[str, ...] = ()
     opens: tuple[str, ...] = ()
-    function: Callable[..., tuple[Array, ...]] = field(repr=False)
+    function: Callable[..., tuple[Array, ...]] | None = field(repr=False)
     public: Mapping[str, float | None] = field(default_factory=dict)
     fixed: Mapping[str, Whole] = field(default_factory=dict)
     is_declared: bool = False
@@ -139,10 +149,9 @@ def _invert(A: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, 
     return _settled(A, _inverse(A, condition_bits), tolerance)
 
 
-def _refine(A: Array, X: Array, *, tolerance: Array, n_steps: int) -> tuple[Array, Array, Array]:
-    for _ in range(n_steps):
-        X = X @ (2 * _identity(A) - A @ X)
-    return _settled(A, X, tolerance)
+def _refine(A: Array, X: Array, *, tolerance: Array, condition_bits: int) -> tuple[Array, Array, Array]:
+    # A X has eigenvalues in (0, 1]: X inverts a bound on A, or comes from steps that ended before A's smallest ones.
+    return _settled(A, _stepped(A, X, inversion_steps(2.0**condition_bits)), tolerance)
 
 
 def _settled(A: Array, X: Array, tolerance: Array) -> tuple[Array, Array, Array]:
@@ -153,6 +162,16 @@ def _settled(A: Array, X: Array, tolerance: Array) -> tuple[Array, Array, Array]
 
 def _step(X: Array, gradient: Array, *, scale: Array) -> tuple[Array]:
     return (X @ (gradient * scale),)
+
+
+def _step_blocks(X: Array, gradient: Array, *, scale: Array) -> tuple[Array]:
+    import jax.numpy as jnp
+
+    n_blocks, size = X.shape[0], X.shape[-1]
+    columns = (gradient * scale).reshape(gradient.shape[0], -1)
+    filled = jnp.pad(columns, ((0, n_blocks * size - columns.shape[0]), (0, 0)))
+    step = (X @ filled.reshape(n_blocks, size, -1)).reshape(n_blocks * size, -1)
+    return (step[: columns.shape[0]].reshape(gradient.shape),)
 
 
 def _variances(X: Array, *, contrast: Array | None = None) -> tuple[Array]:
@@ -175,14 +194,13 @@ def _compare(likelihood: Array, accepted: Array, *, tolerance: Array) -> tuple[A
     return (_bit(likelihood >= accepted - tolerance),)
 
 
-def _accept(likelihood: Array) -> tuple[Array]:
-    return (likelihood,)
-
-
 def _inverse(A: Array, condition_bits: int) -> Array:
     (b, c), *steps = inversion_steps(2.0**condition_bits)
+    return _stepped(A, b * _identity(A) - c * A, steps)  # the first step is from X = I
+
+
+def _stepped(A: Array, X: Array, steps: Iterable[tuple[float, float]]) -> Array:
     identity = _identity(A)
-    X = b * identity - c * A  # the first step, from X = I
     for b, c in steps:
         X = X @ (b * identity - c * (A @ X))
     return X
@@ -200,14 +218,14 @@ def _is_inverse(A: Array, X: Array, tolerance: Array) -> Array:
     bound = jnp.minimum(tolerance, _LARGEST_RESIDUAL) * _MAGNIFIED
     # A sum that has left the range may come out far below 0, and rounding takes one of 0 a little below.
     is_close = jnp.logical_and(square > -bound * bound, square < bound * bound)
-    (diagonal,) = _variances(X)
-    return _bit(jnp.logical_and(is_close, jnp.sum(diagonal) < _LARGEST_INVERSE))
+    trace = jnp.sum(X * _identity(X))
+    return _bit(jnp.logical_and(is_close, trace < _LARGEST_INVERSE))
 
 
 def _identity(A: Array) -> Array:
     import jax.numpy as jnp
 
-    return jnp.eye(A.shape[0], dtype=A.dtype)
+    return jnp.eye(A.shape[-1], dtype=A.dtype)
 
 
 def _bit(condition: Array) -> Array:
@@ -235,9 +253,34 @@ PROGRAMS: Mapping[str, Program] = {
             opens=("residual_ok",),
             function=_refine,
             public={"tolerance": 1e-6},
-            fixed={"n_steps": Whole(4, most=16)},
+            fixed={"condition_bits": Whole(4, most=24)},
         ),
         Program(name="step", reads=("inverse", "gradient"), opens=("step",), function=_step, public={"scale": 1.0}),
+        Program(
+            name="invert_blocks",
+            reads=("blocks",),
+            keeps=("unsettled_blocks", "inverse_blocks"),
+            opens=("residual_ok",),
+            function=_invert,
+            public={"tolerance": 1e-6},
+            fixed={"condition_bits": Whole(20, most=24)},
+        ),
+        Program(
+            name="refine_blocks",
+            reads=("blocks", "unsettled_blocks"),
+            keeps=("unsettled_blocks", "inverse_blocks"),
+            opens=("residual_ok",),
+            function=_refine,
+            public={"tolerance": 1e-6},
+            fixed={"condition_bits": Whole(4, most=24)},
+        ),
+        Program(
+            name="step_blocks",
+            reads=("inverse_blocks", "gradient"),
+            opens=("step",),
+            function=_step_blocks,
+            public={"scale": 1.0},
+        ),
         Program(
             name="variances",
             reads=("inverse",),
@@ -261,7 +304,7 @@ PROGRAMS: Mapping[str, Program] = {
             function=_compare,
             public={"tolerance": 0.0},
         ),
-        Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=_accept),
+        Program(name="accept", reads=("likelihood",), keeps=("accepted_likelihood",), function=None),
     )
 }
 
