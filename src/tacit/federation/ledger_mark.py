@@ -34,8 +34,7 @@ class LedgerMarks:
         self._ledger = ledger
         self._log = log
         self._party = party
-        with ledger.transaction() as database:
-            database.execute(_TABLE)
+        ledger.add_table(_TABLE)
 
     def now(self) -> LedgerMark:
         """The state as it is."""
