@@ -112,11 +112,9 @@ class CenterFit(SecureFit):
     def _invert_curvature(self, shortfall: float) -> None:
         """With two classes the inverse of the bound is near enough to start from: the condition does not matter.
 
-        The curvature is at least 1 / shortfall of its bound: that is the condition of the product with it. The
-        shortfall is an estimate, so that twice as much is allowed.
+        The curvature is at least 1 / shortfall of its bound: that is the condition of its product with the inverse.
         """
-        wanted = math.log2(2 * shortfall)
-        bits = next((n for n in _REFINEMENT_BITS if n >= wanted), _REFINEMENT_BITS[-1])
+        bits = next((n for n in _REFINEMENT_BITS if 2.0**n >= shortfall), _REFINEMENT_BITS[-1])
         if not (self._invert() if len(self.shape) > 1 else self._refine(bits)):
             # While the bound has an inverse: the curvature vanishes where probabilities are 0 or 1.
             raise explain_separable(self.problem)
