@@ -1,13 +1,17 @@
 """Exact fits that nobody can look into: PrivLogit and SecureNewton beside scikit-learn and the document's table 5.1.
 
     python benchmarks/secure_regression.py                 the large table and the simulations, five parties
+    python benchmarks/secure_regression.py --profile       where the large fit's time goes, and nothing else
     python benchmarks/secure_regression.py --growth docs   how time grows with records, features and parties: a plot
 
-Targets: 1,000,000 x 50 within twice the time of plain lbfgs to the same objective, the engine's start apart; SimuX100
-within 1e-4 of the optimum in 8 rounds and SimuX200 in 10; at d = 400, 30 s of secure work (all but the parties' own
-passes). The document's simulations have up to 50 million records; these have 20,000, with coefficients of such a
-length that the document's steps and stop take as many rounds as its table says. Its times are of two PCs in 2016, and
-of garbled circuits.
+Targets: 1,000,000 x 50 within 1.2 times the time of plain lbfgs to the same objective, and 1.8 times with standard
+errors, the engine's start apart; SimuX100 within 1e-4 of the optimum in 8 rounds and SimuX200 in 10; at d = 400, 12 s
+of secure work (all but the parties' own passes). Every fit begins with tables that nobody has looked at. Beside the
+time stand the processor seconds of all processes, which say more on a busy machine.
+
+The document's simulations have up to 50 million records; these have 20,000, with coefficients of such a length that the
+document's steps and stop take as many rounds as its table says. Its times are of two PCs in 2016, and of garbled
+circuits.
 """
 
 from __future__ import annotations
@@ -16,18 +20,20 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from tacit import Federation, Policy
+from tacit.federation.guard import Guard
 from tacit.federation.step import Step
 from tacit.methods.method import Method
 from tacit.methods.privlogit.method import PrivLogit
@@ -35,6 +41,7 @@ from tacit.methods.privlogit.secure_newton import SecureNewton
 from tacit.models.loss import Array, Labels
 from tacit.models.solver import Problem, fit
 from tacit.report.plots import BLUE, GREEN, VERMILION, picture
+from tacit.secure.center.center import MessageCenter
 
 PARTIES = 5
 POLICY = Policy(not_private=["privlogit", "secure-newton"])
@@ -55,11 +62,15 @@ ROUNDS_TO_1E4 = {100: 8, 200: 10}
 
 @dataclass(frozen=True)
 class Run:
-    """One fit, with the seconds that it took and those that parties spent on their own records."""
+    """One fit, with the seconds that it took and those that parties spent on their own records.
+
+    `processor` counts the processor seconds of this process and of the center's nodes.
+    """
 
     model: Any
     seconds: float
     passes: float
+    processor: float
 
     @property
     def secure(self) -> float:
@@ -74,31 +85,60 @@ def simulate(n: int, d: int, length: float, seed: int = 0) -> tuple[Array, Label
     return X, (rng.random(n) < expit(X @ beta * length / np.linalg.norm(beta))).astype(np.int64)
 
 
-@contextmanager
-def counted_passes() -> Iterator[list[float]]:
-    """Counts the seconds that parties spend in their steps."""
-    spent = [0.0]
-    plain = Step.run_many
+@dataclass
+class Phase:
+    """What one kind of work took: how often it was done, seconds, and processor seconds of all processes."""
 
-    def timed(self: Step, *given: Any, **arguments: Any) -> Any:
-        start = time.perf_counter()
+    times: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+
+
+class Processor:
+    """The processor seconds of this process and of the center's nodes, its children, since it was made."""
+
+    def __init__(self) -> None:
+        own = psutil.Process()
+        self._processes = [own, *own.children()]
+        self._before = self._all()
+
+    @property
+    def seconds(self) -> float:
+        return self._all() - self._before
+
+    def _all(self) -> float:
+        used = [process.cpu_times() for process in self._processes]
+        return float(sum(one.user + one.system for one in used))
+
+
+@contextmanager
+def counted(owner: type, work: str, name: Callable[..., str], phases: dict[str, Phase]) -> Iterator[None]:
+    """Counts what each call of a method takes, by the name that is made of its arguments."""
+    plain, processor = getattr(owner, work), Processor()
+
+    def timed(self: Any, *given: Any, **arguments: Any) -> Any:
+        start, used = time.perf_counter(), processor.seconds
         try:
             return plain(self, *given, **arguments)
         finally:
-            spent[0] += time.perf_counter() - start
+            phase = phases.setdefault(name(self, *given), Phase())
+            phase.times += 1
+            phase.seconds += time.perf_counter() - start
+            phase.processor += processor.seconds - used
 
-    Step.run_many = timed  # type: ignore[method-assign]
+    setattr(owner, work, timed)
     try:
-        yield spent
+        yield
     finally:
-        Step.run_many = plain  # type: ignore[method-assign]
+        setattr(owner, work, plain)
 
 
 def run(model: Method, parties: Federation) -> Run:
-    with counted_passes() as spent:
-        start = time.perf_counter()
+    phases: dict[str, Phase] = {}
+    with counted(Step, "run_many", lambda *_: "passes", phases):
+        processor, start = Processor(), time.perf_counter()
         model.fit(parties)
-        return Run(model, time.perf_counter() - start, spent[0])
+        return Run(model, time.perf_counter() - start, phases["passes"].seconds, processor.seconds)
 
 
 def objective(X: Array, y: Labels, coef: Array, intercept: Array, l2: float) -> float:
@@ -115,12 +155,14 @@ def large(n: int, d: int) -> bool:
     l2 = 1.0
     warm_up(d)
     X, y = simulate(n, d, 2.1)
-    parties = Federation.split(X, y, n_parties=PARTIES, policy=POLICY)
     lbfgs = timed(lambda: LogisticRegression(C=1 / l2, tol=1e-4, max_iter=1000).fit(X, y))
     plain = lbfgs.value
     best = objective(X, y, plain.coef_, plain.intercept_, l2)
     print(f"{n:,} x {d}, {PARTIES} parties")
-    print(f"  {'scikit-learn, lbfgs':34} {lbfgs.seconds:7.2f} s  {plain.n_iter_[0]:3d} iterations")
+    print(
+        f"  {'scikit-learn, lbfgs':34} {lbfgs.seconds:7.2f} s  processor {lbfgs.processor:5.2f} s  "
+        f"{plain.n_iter_[0]:3d} iterations"
+    )
     models = {
         "PrivLogit, to the same objective": PrivLogit(l2=l2, standard_errors=False, tol=1e-4),
         "PrivLogit, with standard errors": PrivLogit(l2=l2),
@@ -130,28 +172,61 @@ def large(n: int, d: int) -> bool:
     }
     ratios, gaps = {}, {}
     for name, model in models.items():
-        done = run(model, parties)
+        done = run(model, split(X, y))
         gaps[name] = (objective(X, y, model.coef_, model.intercept_, l2) - best) / best
         ratios[name] = done.seconds / lbfgs.seconds
         print(
-            f"  {name:34} {done.seconds:7.2f} s  {model.n_rounds_:3d} rounds  secure work {done.secure:5.2f} s  "
-            f"{ratios[name]:5.2f} x lbfgs  objective {gaps[name]:+.0e}"
+            f"  {name:34} {done.seconds:7.2f} s  processor {done.processor:5.2f} s  {model.n_rounds_:3d} rounds  "
+            f"secure work {done.secure:5.2f} s  {ratios[name]:5.2f} x lbfgs "
+            f"({done.processor / lbfgs.processor:.2f} of its processor)  objective {gaps[name]:+.0e}"
         )
-    print("  target: PrivLogit to the same objective, within 1e-8, in 2 x lbfgs")
-    first = next(iter(models))
-    return ratios[first] <= 2 and gaps[first] <= 1e-8
+    print("  targets: PrivLogit to the same objective, within 1e-8, in 1.2 x lbfgs; with standard errors in 1.8 x")
+    same, with_errors, *_ = models
+    return ratios[same] <= 1.2 and gaps[same] <= 1e-8 and ratios[with_errors] <= 1.8
+
+
+def split(X: Array, y: Labels, n_parties: int = PARTIES) -> Federation:
+    """Parties whose tables nobody has looked at."""
+    return Federation.split(X, y, n_parties=n_parties, policy=POLICY)
+
+
+def profile(n: int, d: int) -> None:
+    """What each kind of work takes in one fit with standard errors, as a table in Markdown."""
+    warm_up(d)
+    X, y = simulate(n, d, 2.1)
+    parties, model, phases = split(X, y), PrivLogit(l2=1.0), dict[str, Phase]()
+    named: list[tuple[type, str, Callable[..., str]]] = [
+        (Step, "run_many", lambda step, *_: f"the parties' `{step.name.partition('/')[2]}`"),
+        (Guard, "release", lambda *_: "charging, sealing and signing, all parties"),
+        (MessageCenter, "keep", lambda center, run, use, *_: f"nodes add up and keep `{use}`"),
+        (MessageCenter, "_run", lambda center, run, program, *_: f"nodes compute `{program}`"),
+        (MessageCenter, "open_sum", lambda *_: "nodes add up and open a sum"),
+    ]
+    with ExitStack() as stack:
+        for owner, work, name in named:
+            stack.enter_context(counted(owner, work, name, phases))
+        done = run(model, parties)
+    print(f"| {n:,} x {d}, {PARTIES} parties, with standard errors | times | seconds | processor seconds |")
+    print("|---|---|---|---|")
+    rest = Phase(1, done.seconds, done.processor)
+    for name_of_phase, phase in phases.items():
+        print(f"| {name_of_phase} | {phase.times} | {phase.seconds:.3f} | {phase.processor:.3f} |")
+        rest.seconds, rest.processor = rest.seconds - phase.seconds, rest.processor - phase.processor
+    print(f"| everything else | | {rest.seconds:.3f} | {rest.processor:.3f} |")
+    print(f"| all | | {done.seconds:.3f} | {done.processor:.3f} |")
 
 
 @dataclass(frozen=True)
 class Timed:
     value: Any
     seconds: float
+    processor: float
 
 
 def timed(work: Callable[[], Any]) -> Timed:
-    start = time.perf_counter()
+    processor, start = Processor(), time.perf_counter()
     value = work()
-    return Timed(value, time.perf_counter() - start)
+    return Timed(value, time.perf_counter() - start, processor.seconds)
 
 
 # --- the document's simulations --------------------------------------------------------------------------------------
@@ -166,25 +241,27 @@ def simulations(sizes: list[int], newton_up_to: int) -> bool:
     for d in sizes:
         length, newton_rounds, plain_rounds, newton_seconds, hessian_seconds, local_seconds = SIMULATIONS[d]
         X, y = simulate(RECORDS, d, length)
-        parties = Federation.split(X, y, n_parties=PARTIES, policy=POLICY)
         optimum = fit(lambda X=X, y=y: [(X, y)], problem=Problem(n_features=d, l2=1.0)).theta  # type: ignore[misc]
         compiled = timed(lambda d=d: warm_up(d)).seconds
-        fast = run(PrivLogit(l2=1.0), parties)
+        fast = run(PrivLogit(l2=1.0), split(X, y))
         needed = rounds_to(fast.model, optimum, 1e-4)
         reached &= needed <= ROUNDS_TO_1E4.get(d, needed)
         stop = document_rounds(X, y, l2=1.0)
         newton = "-"
         if d <= newton_up_to:
-            done = run(SecureNewton(l2=1.0), parties)
+            done = run(SecureNewton(l2=1.0), split(X, y))
             newton = f"{len(done.model.iterates_)} ({newton_rounds}), {done.seconds:.1f} s ({newton_seconds:,.0f})"
         known = "-" if hessian_seconds is None else f"{hessian_seconds:,.0f}"
-        whole = f"{fast.model.n_rounds_}, {fast.seconds:.1f} s ({known}), secure {fast.secure:.1f} s"
+        whole = (
+            f"{fast.model.n_rounds_}, {fast.seconds:.1f} s ({known}), secure {fast.secure:.1f} s, "
+            f"processor {fast.processor:.1f} s"
+        )
         print(
             f"{d:5d}  {newton:18} {stop:4d} ({plain_rounds})            {needed:3d}                   {whole:30}"
             f" ({local_seconds:,.0f})  first use {compiled:.0f} s"
         )
-        reached &= d != 400 or fast.secure <= 30
-    print("targets: SimuX100 to 1e-4 in 8 rounds, SimuX200 in 10; secure work at d = 400 within 30 s")
+        reached &= d != 400 or fast.secure <= 12
+    print("targets: SimuX100 to 1e-4 in 8 rounds, SimuX200 in 10; secure work at d = 400 within 12 s")
     return reached
 
 
@@ -229,9 +306,8 @@ def growth(folder: Path) -> None:
         for value in values:
             n, d, k = size(value)
             X, y = simulate(n, d, 2.5)
-            parties = Federation.split(X, y, n_parties=k, policy=POLICY)
             warm_up(d)
-            done = run(PrivLogit(l2=1.0), parties)
+            done = run(PrivLogit(l2=1.0), split(X, y, k))
             results[name].append((value, done))
             print(f"{name} {value:9,d}: {done.seconds:6.2f} s, of which passes {done.passes:5.2f} s")
 
@@ -266,7 +342,7 @@ def growth(folder: Path) -> None:
 def warm_up(d: int) -> None:
     """A fit of few records, for which the center compiles its programs for d features."""
     X, y = simulate(50 * d, d, 1.0)
-    PrivLogit(l2=1.0).fit(Federation.split(X, y, n_parties=2, policy=POLICY))
+    PrivLogit(l2=1.0).fit(split(X, y, 2))
 
 
 def main() -> None:
@@ -275,11 +351,15 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--sizes", type=int, nargs="*", default=[10, 12, 50, 100, 200], help="SimuX; also 150, 400")
     parser.add_argument("--newton", type=int, default=50, help="SecureNewton for up to so many features")
+    parser.add_argument("--profile", action="store_true", help="where the large fit's time goes, and nothing else")
     parser.add_argument("--growth", type=Path, help="draw the growth plots into this folder, and nothing else")
     arguments = parser.parse_args()
     print(f"the center's start, and its first programs: {timed(lambda: warm_up(3)).seconds:.1f} s\n")
     if arguments.growth is not None:
         growth(arguments.growth)
+        return
+    if arguments.profile:
+        profile(arguments.rows, arguments.features)
         return
     reached = large(arguments.rows, arguments.features) if arguments.rows else True
     if not simulations(arguments.sizes, arguments.newton) or not reached:

@@ -185,6 +185,9 @@ def test_moments_are_sums_over_the_complete_rows() -> None:
     np.testing.assert_allclose(found.square, X.T @ X, rtol=1e-12)
     np.testing.assert_allclose(found.by_class, [X[y == c].sum(axis=0) for c in range(3)], rtol=1e-10)
     np.testing.assert_allclose(found.total, X.sum(axis=0), rtol=1e-10)
+    columns = Table.concatenate(halves).column_moments
+    np.testing.assert_allclose(columns.squares, found.squares, rtol=1e-12)
+    np.testing.assert_array_equal(columns.by_class, found.by_class)
 
 
 def test_nothing_shows_a_record() -> None:

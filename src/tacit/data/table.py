@@ -20,7 +20,7 @@ from tacit.data.block import BLOCK_ROWS, Block, WeightedBlock
 from tacit.data.encoding import Encoded, Floats, Ints
 from tacit.data.feature import Numeric, Unfit
 from tacit.data.finding import ColumnFinding, check_columns, check_findings
-from tacit.data.moment import Moments, row_moments
+from tacit.data.moment import Moments, moments_of
 from tacit.data.part import measured_rows
 from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
@@ -142,7 +142,12 @@ class Table:
     @cached_property
     def moments(self) -> Moments:
         """Sums over the complete rows that no model enters, for the party's own eyes; the first look takes one pass."""
-        return Moments(*self.stream().total(partial(row_moments, n_columns=self.n_columns, n_classes=self.n_classes)))
+        return moments_of(self.stream(), self.n_columns, self.n_classes)
+
+    @cached_property
+    def column_moments(self) -> Moments:
+        """The same without products of different columns, of which a wide table has many."""
+        return moments_of(self.stream(), self.n_columns, self.n_classes, crossed=False)
 
     def stream(self, unit: Unit | None = None, share: float = 1.0) -> RowStream:
         """The complete rows, for passes over them and for sums where they lie; with weights if there is a `unit`.

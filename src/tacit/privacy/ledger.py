@@ -329,7 +329,7 @@ class Ledger:
                 )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256)  # every answer to a step costs the same
 def event_text(event: Event) -> str:
     """An event as the ledger holds it."""
     return json.dumps(to_json(event), sort_keys=True)

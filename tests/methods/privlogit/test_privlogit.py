@@ -31,7 +31,7 @@ from tacit.errors import (
 from tacit.federation.engine import InProcess
 from tacit.federation.message import Answer
 from tacit.methods.method import Method
-from tacit.methods.privlogit import statistic
+from tacit.methods.privlogit import part
 from tacit.methods.privlogit.fit import choose_units
 from tacit.methods.privlogit.method import QUESTIONS, PrivLogit
 from tacit.methods.privlogit.secure_newton import QUESTIONS as NEWTON
@@ -366,9 +366,9 @@ def test_at_zero_the_moments_tell_what_a_pass_would(classes: int, fit_intercept:
     table = parties.guard("party1").table
     units = Units(centre=np.full(4, 5.0 if fit_intercept else 0.0), exponent=np.array([1, 2, 1, 2]))
     scaling, shape = plan.scaling(units), plan.problem.loss.shape
-    gradient, likelihood = statistic._point_share(table, np.zeros(shape), scaling)
+    gradient, likelihood = part.point_part(table, np.zeros(shape), scaling)
     nearly = np.full(shape, 1e-300)  # no score is changed by it, and it is no 0
-    expected, mean = statistic._point_share(table, nearly, scaling)
+    expected, mean = part.point_part(table, nearly, scaling)
     np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-15)
     assert likelihood == pytest.approx(mean, rel=1e-13)
 
@@ -383,11 +383,11 @@ def test_a_curvature_is_the_same_from_rows_as_they_are_and_in_public_units(
     table = parties.guard("party1").table
     scaling = plan.scaling(Units(centre=np.array([0.0, 9.0, -1.0]), exponent=np.array([0, 2, -3])))
     point = np.random.default_rng(1).normal(size=plan.problem.loss.shape)
-    assert statistic._is_near(scaling)
-    plain = [*statistic._curvature_share(table, point, scaling), statistic._bound_share(table, scaling)]
-    monkeypatch.setattr(statistic, "_NEAR_CENTRE", 0.0)
-    assert not statistic._is_near(scaling)
-    scaled = [*statistic._curvature_share(table, point, scaling), statistic._bound_share(table, scaling)]
+    assert part._is_near(scaling)
+    plain = [*part.curvature_part(table, point, scaling), part.bound_part(table, scaling)]
+    monkeypatch.setattr(part, "_NEAR_CENTRE", 0.0)
+    assert not part._is_near(scaling)
+    scaled = [*part.curvature_part(table, point, scaling), part.bound_part(table, scaling)]
     for one, other in zip(plain, scaled, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-14)
 

@@ -27,8 +27,9 @@ Floats = npt.NDArray[np.float64]
 
 _HEADROOM = 6  # bits by which a gradient may exceed 1 when it is multiplied
 _CONDITION_BITS = 12  # a condition number of 4096 is had at once, one of a million by further blocks of steps
-_REFINEMENTS = 3  # blocks of steps
-_REFINEMENT_BITS = (4, 8, 12)  # of the conditions that a block is for; each is a program that is compiled once
+_FURTHER_BITS = 8  # by which a further block of steps extends it
+_REFINEMENTS = 3  # blocks at most
+_REFINEMENT_BITS = (4, 6, 8, 12)  # of a curvature's condition relative to its bound; each is a program of its own
 _RESIDUAL = 1e-5  # of an inverse: it leads the way to the optimum, and tells standard errors
 
 
@@ -123,7 +124,7 @@ class CenterFit(SecureFit):
     def _invert(self) -> bool:
         """Steps that suffice for a moderate condition, then blocks of further ones; whether the inverse has settled."""
         opened = self.channel.compute("invert" + self.program_kind, tolerance=_RESIDUAL, condition_bits=_CONDITION_BITS)
-        return bool(opened["residual_ok"] > 0) or self._refine(_REFINEMENT_BITS[1])
+        return bool(opened["residual_ok"] > 0) or self._refine(_FURTHER_BITS)
 
     def _refine(self, condition_bits: int) -> bool:
         blocks = (

@@ -3,7 +3,8 @@
 Sums are means: all are divided by the public number n of all records, so that sizes are of order 1 whatever the data.
 No party's part exceeds 2^62 steps: |mean of residual times z_j| <= sqrt 2 by the bounds, or by Cauchy and Schwarz by
 the moments. What exceeds that, because a coordinator told other units, is cut off: a refusal would tell of records. The
-penalty is added by the parties in proportion to their records. Units, plan and their proofs are in `unit`.
+penalty is added by the parties in proportion to their records. The sums themselves are in `part`; units, plan and their
+proofs are in `unit`.
 
 The exact sums carry no noise, so that every reply says NotPrivate. Nothing is sealed for a sum over fewer than two
 parties, which would be a party's own: such a cohort has no plan. With a curvature a party declares which contrasts of
@@ -21,19 +22,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.data.block import Block
-from tacit.data.moment import Moments, row_moments
-from tacit.data.stream import RowStream
 from tacit.data.table import Table
 from tacit.errors import PolicyRefusal
 from tacit.federation.message import question_digest
 from tacit.federation.reply import Encrypted, Kept, Sealed
 from tacit.federation.seat import Seat
 from tacit.federation.step import Step, step
-from tacit.methods.privlogit.block import gram_blocks, on_diagonal
-from tacit.methods.privlogit.unit import Plan, Scaling, Units, ceiling
-from tacit.models.loss import Loss
-from tacit.models.problem import Problem
+from tacit.methods.privlogit.part import (
+    LARGEST_DIGITS,
+    block_part,
+    bound_part,
+    curvature_part,
+    known_moments,
+    point_part,
+    within,
+)
+from tacit.methods.privlogit.unit import Plan, Scaling, Units
 from tacit.privacy.event import NotPrivate
 from tacit.rand import Rng
 from tacit.secure.bound import Bound, NormBound
@@ -55,10 +59,8 @@ KEPT_BITS = 40  # fraction bits of what the center computes with
 LOSS_BITS = 59  # of the mean loss, which is cut off at _LARGEST_LOSS
 LARGEST_MOMENT = LARGEST / 2  # sums of squares are cut off here
 _LARGEST_LOSS = 7.5  # above the ln C of a model that says nothing, for fewer than 1,800 classes: never accepted
-_LARGEST_DIGITS = 2.0**200  # of a likelihood in digits: one that is lower is never accepted
 _LARGEST_WHOLE = 2.0**62
 _LARGEST_SLOPE = 4.0  # of an entry of a mean gradient, which is at most sqrt 2
-_NEAR_CENTRE = 16.0  # units from 0: eight of 53 bits are lost in a square
 _MOST_NORM = 2**63 - 1
 
 
@@ -105,8 +107,9 @@ class Multiplied(Point):
 
 def _moments(table: Table, plan: Plan, *, rng: Rng) -> Sealed:
     """The sums of the entries and of their squares, of columns without declared bounds."""
-    sums = np.stack([table.moments.total, np.diag(table.moments.square)])
-    chosen = _within(sums[:, plan.unbounded], LARGEST_MOMENT)
+    known = known_moments(table, plan)
+    sums = np.stack([known.total, known.squares])
+    chosen = within(sums[:, plan.unbounded], LARGEST_MOMENT)
     return Sealed(to_digits(chosen), MOMENTS_OPENED, plan.cohort.n_parties, _digit_bound(chosen.size), exact=True)
 
 
@@ -114,10 +117,10 @@ def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
     scaling = plan.scaling(measure.units)
     if plan.is_wide:
         bits = KEPT_BITS - scaling.block_bits
-        blocks = _fixed(_block_share(table, scaling), bits)
+        blocks = _fixed(block_part(table, scaling), bits)
         return Kept({"blocks": blocks}, STEPS_OPENED, plan.cohort.n_parties, {"blocks": _block_bound(scaling, bits)})
     bits = KEPT_BITS - scaling.trace_bits
-    share = _fixed(_bound_share(table, scaling), bits)
+    share = _fixed(bound_part(table, scaling), bits)
     bounds = {"curvature": _curvature_bound(share, scaling, bits)}
     return Kept({"curvature": share}, STEPS_OPENED, plan.cohort.n_parties, bounds)
 
@@ -125,16 +128,16 @@ def _bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Kept:
 def _open_bound(table: Table, plan: Plan, measure: Measure, *, rng: Rng) -> Sealed:
     scaling = plan.scaling(measure.units)
     if plan.is_wide:
-        share = _fixed(_block_share(table, scaling), scaling.opened_bits)
+        share = _fixed(block_part(table, scaling), scaling.opened_bits)
         bound = _block_bound(scaling, scaling.opened_bits)
     else:
-        share = _fixed(_bound_share(table, scaling), scaling.opened_bits)
+        share = _fixed(bound_part(table, scaling), scaling.opened_bits)
         bound = _curvature_bound(share, scaling, scaling.opened_bits)
     return Sealed(share, SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
 
 
 def _point(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
-    gradient, mean = _point_share(table, at.point, at.scaling(plan))
+    gradient, mean = point_part(table, at.point, at.scaling(plan))
     addends = {"gradient": _fixed(gradient, OPENED_BITS), "likelihood": _cut(mean)}
     bounds = {name: _whole_bound(addend) for name, addend in addends.items()}
     return Kept(addends, STEPS_OPENED, plan.cohort.n_parties, bounds)
@@ -144,7 +147,7 @@ def _product(table: Table, plan: Plan, at: Multiplied, *, rng: Rng, seat: Seat, 
     """The gradient times the encrypted inverse, if the center's nodes signed that for the bound of this very run."""
     if seat.bond is not None:
         at.inverse.check(_bound_asked(seat, bound, at.units), seat.bond.nodes)
-    gradient, mean = _point_share(table, at.point, at.scaling(plan))
+    gradient, mean = point_part(table, at.point, at.scaling(plan))
     product = at.inverse.times(_fixed(gradient, OPENED_BITS), rng=rng)
     likelihood = _cut(mean)
     bounds = {"likelihood": _whole_bound(likelihood)}
@@ -152,7 +155,7 @@ def _product(table: Table, plan: Plan, at: Multiplied, *, rng: Rng, seat: Seat, 
 
 
 def _open_point(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
-    gradient, mean = _point_share(table, at.point, at.scaling(plan))
+    gradient, mean = point_part(table, at.point, at.scaling(plan))
     slope = _fixed(gradient, OPENED_BITS)
     bound = _whole_bound(slope) + _digit_bound(1)
     return Sealed(_flat(slope, to_digits(mean)), SUMS_OPENED, plan.cohort.n_parties, bound, exact=True)
@@ -160,7 +163,7 @@ def _open_point(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
 
 def _curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
     scaling = at.scaling(plan)
-    curvature, gradient, mean = _curvature_share(table, at.point, scaling)
+    curvature, gradient, mean = curvature_part(table, at.point, scaling)
     bits = KEPT_BITS - scaling.trace_bits
     addends = {
         "curvature": _fixed(curvature, bits),
@@ -175,8 +178,8 @@ def _curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Kept:
 
 def _open_curvature(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
     scaling = at.scaling(plan)
-    curvature, gradient, mean = _curvature_share(table, at.point, scaling)
-    square, slope = _fixed(curvature, scaling.opened_bits), _fixed(_within(gradient, _LARGEST_SLOPE), PEAK_BITS)
+    curvature, gradient, mean = curvature_part(table, at.point, scaling)
+    square, slope = _fixed(curvature, scaling.opened_bits), _fixed(within(gradient, _LARGEST_SLOPE), PEAK_BITS)
     longest = math.ceil(_LARGEST_SLOPE * 2.0**PEAK_BITS * math.sqrt(slope.size))
     of_slope = (NormBound(size=slope.size, norm=longest),)
     bound = _curvature_bound(square, scaling, scaling.opened_bits) + of_slope + _digit_bound(1)
@@ -188,7 +191,7 @@ def _loss(table: Table, plan: Plan, at: Point, *, rng: Rng) -> Sealed:
     with np.errstate(over="ignore", invalid="ignore"):
         theta = at.scaling(plan).theta(at.point)
         loss = plan.problem.loss.sums(table.stream(), theta, curvature=False).loss
-    digits = to_digits(_within(np.array([loss]), _LARGEST_DIGITS))
+    digits = to_digits(within(np.array([loss]), LARGEST_DIGITS))
     return Sealed(digits, LOSS_OPENED, plan.cohort.n_parties, _digit_bound(1), exact=True)
 
 
@@ -238,111 +241,7 @@ def _bound_asked(seat: Seat, bound: Step, units: Units | None) -> str:
     return question_digest(asked.encode())
 
 
-# --- what they are made of -------------------------------------------------------------------------------------------
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _bound_share(table: Table, scaling: Scaling) -> Floats:
-    """This party's part of h X'X + penalty, in public units, over n: of shape (k, k), whatever the classes."""
-    d, k, n = table.n_columns, len(scaling.penalty), scaling.plan.n_records
-    is_near = _is_near(scaling)
-    square, total = (table.moments.square, table.moments.total) if is_near else _scaled_moments(table, scaling)
-    gram = np.zeros((k, k))
-    gram[:d, :d] = square
-    if k > d:
-        gram[:d, d], gram[d, :d], gram[d, d] = total, total, table.n_complete
-    if is_near:
-        gram = scaling.matrix.T @ gram @ scaling.matrix
-    curvature: Floats = scaling.plan.ceiling * gram + np.diag(scaling.penalty) * (table.n_records / n)
-    return curvature / n
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _block_share(table: Table, scaling: Scaling) -> Floats:
-    """The same of a wide fit: its blocks alone (`block`)."""
-    h, n = scaling.plan.ceiling, scaling.plan.n_records
-    gram = _scaled(table, scaling).total(partial(gram_blocks, d=table.n_columns, width=len(scaling.penalty)))
-    share = table.n_records / n
-    return (h * gram + share * on_diagonal(scaling.penalty, h * n)) / n
-
-
-def _is_near(scaling: Scaling) -> bool:
-    """Whether rows may be squared as they are, without a copy of the table in public units.
-
-    Such squares lose the digits in which a centre is larger than its unit, twice.
-    """
-    return bool((np.abs(scaling.centre) <= _NEAR_CENTRE * scaling.unit).all())
-
-
-def _scaled_moments(table: Table, scaling: Scaling) -> tuple[Floats, Floats]:
-    """X'X and the sum of the rows, in public units."""
-    part_sum = partial(row_moments, n_columns=table.n_columns, n_classes=table.n_classes)
-    found = Moments(*_scaled(table, scaling).total(part_sum))
-    return found.square, found.total
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _point_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats]:
-    """This party's part of the mean gradient, and of the mean log-likelihood, at a point."""
-    loss = scaling.plan.problem.loss
-    if point.any():
-        sums = loss.sums(table.stream(), scaling.theta(point), curvature=False)
-        value, slope = sums.loss, sums.gradient
-    else:
-        value, slope = _at_zero(table, loss)
-    gradient = _gradient(slope @ scaling.matrix, point, table, scaling)
-    return gradient, _likelihood(value, point, table, scaling)
-
-
-def _at_zero(table: Table, loss: Loss) -> tuple[float, Floats]:
-    """The loss and its gradient at 0, where every class is as likely: no further pass, once the moments are known."""
-    rows = table.moments.by_class
-    if loss.constant != 0:
-        rows = np.column_stack([rows, loss.constant * table.class_counts])
-    slope: Floats = rows.sum(axis=0) / loss.n_classes - rows
-    return table.n_complete * math.log(loss.n_classes), slope if loss.n_classes > 2 else slope[1]
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _curvature_share(table: Table, point: Floats, scaling: Scaling) -> tuple[Floats, Floats, Floats]:
-    """Curvature, gradient and likelihood, classes first; softmax curvature is raised where it is flat."""
-    problem, n = scaling.plan.problem, scaling.plan.n_records
-    n_vectors = len(np.atleast_2d(point))
-    is_near = _is_near(scaling)
-    rows, theta = (table.stream(), scaling.theta(point)) if is_near else (_scaled(table, scaling), point)
-    sums = problem.loss.sums(rows, theta)
-    assert sums.curvature is not None
-    curvature, slope = sums.curvature, sums.gradient
-    if is_near:
-        T = np.kron(np.eye(n_vectors), scaling.matrix)
-        curvature, slope = T.T @ curvature @ T, slope @ scaling.matrix
-    raised = np.diag(np.tile(scaling.penalty, n_vectors))
-    if problem.n_classes > 2:
-        raised = raised + flat_directions(problem) * n
-    return (
-        (curvature + table.n_records / n * raised) / n,
-        _gradient(slope, point, table, scaling).T.reshape(-1),
-        _likelihood(sums.loss, point, table, scaling),
-    )
-
-
-def flat_directions(problem: Problem) -> Floats:
-    """h on the directions that add the same to every class, which change no probability: the fit never takes them."""
-    C, k = problem.loss.shape
-    return np.kron(np.full((C, C), ceiling(C) / C), np.eye(k))
-
-
-def _gradient(gradient: Floats, point: Floats, table: Table, scaling: Scaling) -> Floats:
-    """This party's part of the mean objective's slope, uphill: of shape (k,), or (k, C)."""
-    n = scaling.plan.n_records
-    return -(gradient + scaling.penalty * point * (table.n_records / n)).T / n
-
-
-def _likelihood(loss: float, point: Floats, table: Table, scaling: Scaling) -> Floats:
-    """This party's part of the mean penalised log-likelihood."""
-    n = scaling.plan.n_records
-    penalty = 0.5 * float((scaling.penalty * point**2).sum()) * table.n_records / n
-    return -_within(np.array((loss + penalty) / n), _LARGEST_DIGITS)
+# --- in fixed point, and within bounds -------------------------------------------------------------------------------
 
 
 def _cut(likelihood: Floats) -> Ints:
@@ -384,24 +283,8 @@ def _flat(*arrays: Ints) -> Ints:
     return np.concatenate([array.ravel() for array in arrays])
 
 
-def _scaled(table: Table, scaling: Scaling) -> RowStream:
-    """The rows in public units."""
-    plain = not scaling.centre.any() and bool((scaling.unit == 1).all())
-    rows = table.stream()
-    return rows if plain else rows.through(partial(_in_units, centre=scaling.centre, unit=scaling.unit))
-
-
-def _in_units(block: Block, *, centre: Floats, unit: Floats) -> Block:
-    return Block((block.X - centre) / unit, block.y)
-
-
 def _fixed(values: Floats, bits: int) -> Ints:
     """round(values 2^bits), cut off at what may be added up."""
     with np.errstate(over="ignore"):
-        whole: Ints = _within(np.rint(np.ldexp(values, bits)), _LARGEST_WHOLE).astype(np.int64)
+        whole: Ints = within(np.rint(np.ldexp(values, bits)), _LARGEST_WHOLE).astype(np.int64)
     return whole
-
-
-def _within(values: Floats, largest: float) -> Floats:
-    """Values cut off at `largest` in size; what is no number counts as too large."""
-    return np.clip(np.nan_to_num(values, nan=largest, posinf=largest, neginf=-largest), -largest, largest)
