@@ -11,6 +11,7 @@ import pytest
 from tacit import Averaging, Budget, Ensemble, Federation, Ledger, Policy, wire
 from tacit.errors import AddendRefused, BudgetExceeded, CenterError, NotAgreed, WireError
 from tacit.federation import engine as engine_module
+from tacit.federation import federation as federation_module
 from tacit.federation.group import SumGroup
 from tacit.federation.message import Answer
 from tacit.privacy.event import Pure
@@ -26,6 +27,13 @@ N_PARTIES = 7
 
 
 def crowd(**settings: Any) -> Federation:
+    """A few parties that seal to the process, as those of a crowd do."""
+    parties = some(**settings)
+    parties.center = SimulatedCenter()
+    return parties
+
+
+def some(**settings: Any) -> Federation:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20 * N_PARTIES, 3)) / 3
     y = (X[:, 0] + rng.normal(size=len(X)) / 3 > 0).astype(np.int64)
@@ -100,12 +108,17 @@ def test_answers_that_were_not_all_reserved_are_not_written_at_all() -> None:
 
 
 def test_a_simulation_learns_and_counts_what_parties_that_seal_to_nodes_do() -> None:
-    simulated, noded = crowd(rng=Rng.seeded(4)), crowd(rng=Rng.seeded(4))
-    noded.center = EmbeddedCenter()
+    simulated, noded = crowd(rng=Rng.seeded(4)), some(rng=Rng.seeded(4))
     first, second = (Averaging(epsilon=5.0).fit(parties) for parties in (simulated, noded))
     np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-12)
     assert dataclasses.asdict(first.facts_.traffic) == dataclasses.asdict(second.facts_.traffic)
     assert [one.bytes_sent for one in first.facts_.parties] == [one.bytes_sent for one in second.facts_.parties]
+
+
+def test_only_a_crowd_seals_to_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(some().center, EmbeddedCenter)
+    monkeypatch.setattr(federation_module, "_CROWD", N_PARTIES)
+    assert isinstance(some().center, SimulatedCenter)
 
 
 @pytest.mark.parametrize(("party", "size"), [("a", 1), ("a party with a long name, é", 300)])

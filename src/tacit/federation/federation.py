@@ -28,10 +28,12 @@ from tacit.federation.split import assign_parties, check_files, checked_arrays
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center.center import Center
+from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.center.simulated import SimulatedCenter
 from tacit.unit import Unit
 
 _MOST_SHOWN = 20
+_CROWD = 1_000  # parties of a simulation, from which on they seal one box to the process (`process_key`)
 
 
 class Federation:
@@ -110,7 +112,8 @@ class Federation:
             own = policy.get(name, Policy()) if isinstance(policy, Mapping) else (policy or Policy())
             child = rng.child(f"party {name}")
             guards.append(Guard(name, table, policy=own, ledger=ledger, rng=child, offer=(offers or {}).get(name)))
-        return cls(InProcess(guards), SimulatedCenter(), study=study, seeded=not rng.is_private, dropouts=dropouts)
+        center = EmbeddedCenter() if len(guards) < _CROWD else SimulatedCenter()
+        return cls(InProcess(guards), center, study=study, seeded=not rng.is_private, dropouts=dropouts)
 
     @classmethod
     def from_files(

@@ -1,7 +1,7 @@
 """Replies of which only the sum is opened, as the channel reads and counts them.
 
-In a simulation a party seals one box to the process, where it would seal one envelope to each node. What travels is
-counted as if it had sealed the envelopes.
+In a simulated crowd a party seals one box to the process, where it would seal one envelope to each node. What travels
+is counted as if it had sealed the envelopes.
 """
 
 from __future__ import annotations

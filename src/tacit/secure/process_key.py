@@ -1,4 +1,4 @@
-"""Addends within one process: in a simulation one box for the process, in place of three envelopes for three nodes.
+"""Addends within one process: in a simulated crowd one box for the process, in place of three envelopes for nodes.
 
 Whoever runs a simulation holds every record, so shares and public keys would protect nobody there. The box protects
 what it can: what a party adds is in a ledger's file, and nobody can read it there once the process is gone. Its key is

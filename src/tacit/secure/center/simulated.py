@@ -1,4 +1,4 @@
-"""The center of a simulation: it adds up in this process what parties of this process sealed to it.
+"""The center of a simulated crowd: it adds up in this process what parties of this process sealed to it.
 
 It holds parties to what nodes hold them to: one question, one sum, over no fewer parties than each of them asks for. It
 has no nodes, so it splits nothing: whoever runs a simulation holds every record.
