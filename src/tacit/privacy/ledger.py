@@ -146,6 +146,7 @@ class Ledger:
     def abandon(self, account: str, run: str) -> bool:
         """Give a run's reservation back if none of its steps has run; True if it did. Such a run answers no more."""
         with self.transaction() as database:
+            found = database.execute("SELECT sum_group FROM run WHERE party = ? AND run = ?", (account, run)).fetchone()
             done = database.execute(
                 "DELETE FROM run WHERE party = ?1 AND run = ?2 AND reserved != '' "
                 "AND NOT EXISTS (SELECT 1 FROM release WHERE party = ?1 AND run = ?2) "
@@ -154,7 +155,10 @@ class Ledger:
             )
             if done.rowcount:
                 database.execute("DELETE FROM pinned WHERE party = ? AND run = ?", (account, run))
-                database.execute("DELETE FROM sum_group WHERE digest NOT IN (SELECT sum_group FROM run)")
+                database.execute(
+                    "DELETE FROM sum_group WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM run WHERE sum_group = ?1)",
+                    found,
+                )
         return done.rowcount > 0
 
     def abandon_all(self, account: str, agreement: str) -> None:
