@@ -41,7 +41,7 @@ LINES = {
 NOISELESS = {"batch": 0.90, "indiv": 0.47, "vote": 0.79, "soft": 0.76, "avg": 0.67}  # section 6.1
 TEST_PEOPLE = (2, 4, 9, 10, 12, 13, 18, 20, 24)  # of UCI HAR's own split; HAPT has the same people
 CROWDS = (5000, 10_000, 20_000)
-TRIALS = 2  # of each crowd
+TRIALS = 5  # of each crowd
 _TEST_ROWS = 50_000
 
 
@@ -134,7 +134,7 @@ def _network_cells(size: int, auxiliary: int, components: bool, quick: bool) -> 
     found = []
     for parties in (1000,) if quick else CROWDS:
         crowd = {"parties": parties, "size": size, "auxiliary": 2000 if quick else auxiliary, "components": components}
-        settings = {"crowd": crowd, "draws": 5 if quick else 50, "sound_draws": 1, "inverse_epsilons": inverse}
+        settings = {"crowd": crowd, "draws": 5 if quick else 20, "sound_draws": 1, "inverse_epsilons": inverse}
         found += [ResultCell(f"M{parties}-trial-{k}", network_trial, settings) for k in range(1 if quick else TRIALS)]
     if components:
         crowd = {"parties": 1000 if quick else 5000, "size": 22, "auxiliary": 2000, "components": True}
@@ -325,7 +325,7 @@ FIGURE_3 = _result(
     3,
     "Network intrusion: test accuracy against 1/epsilon, 5,000 to 20,000 parties of 22 samples",
     "KDD-99, the 10 % file, 115 encoded columns (the document has 123), rows of norm 1, 43,000 auxiliary rows; "
-    "50,000 of the test records; 2 trials a crowd, 100 draws of the printed noise, 2 of the sound one. With 20,000 "
+    "50,000 of the test records; 5 trials a crowd, 100 draws of the printed noise, 5 of the sound one. With 20,000 "
     "parties 43,000 rows are what is left.",
     partial(_network_cells, 22, 43_000, False),
     data=("kdd99",),
