@@ -1,6 +1,6 @@
 """A party whose table lies on a Dask cluster of two workers: PrivateNewton and an exact fit, against one process.
 
-    python benchmarks/cluster.py [ROWS] [COLUMNS] [--kill] [--folder FOLDER]
+    python benchmarks/cluster.py [ROWS] [COLUMNS] [--kill] [--folder FOLDER] [--method METHOD]
 
 Records are drawn into Parquet files of a million rows. Each worker may use 2 GB. In the same run: one process that
 reads the same files one after another, and the largest memory of each. With --kill a worker is killed in the second
@@ -35,6 +35,7 @@ from tacit.federation.policy import Policy
 from tacit.rand import Rng
 
 FILE_ROWS = 1_000_000
+METHODS = ("private-newton", "privlogit")
 
 
 def write(folder: Path, rows: int, columns: int) -> None:
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("columns", type=int, nargs="?", default=50)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "tacit-cluster")
+    parser.add_argument("--method", choices=METHODS, action="append", help="one of them alone")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     write(given.folder, given.rows, given.columns)
@@ -134,7 +136,7 @@ def main() -> None:
         alone, watch = one_process(pattern, schema, table), Watch(cluster)
         if given.kill:
             killing(cluster)
-        for method in ("private-newton", "privlogit"):
+        for method in given.method or METHODS:
             seconds, model = timed(method, table)
             print(f"{method}: two workers {seconds:.1f} s, the largest {watch.largest / 1e9:.2f} GB", flush=True)
             other_seconds, other = timed(method, alone)

@@ -1,9 +1,13 @@
-"""Rounds a second between three parties, 1,000 floats down and 1,000 up: TLS, keys, signatures, guard and ledger on.
+"""A round of three parties, 1,000 floats each way, against a bare request: TLS, keys, signatures, guard and ledger.
 
-    python benchmarks/rounds.py [ROUNDS]
+    python benchmarks/rounds.py [ROUNDS] [FOLDER]
 
-Every party is a process of its own with a ledger on disk, which is flushed before each answer leaves. In the same run:
-the bare transport, that is, a request to three clients of the same server that send the same number of bytes back.
+Every party is a process of its own with a ledger on disk, which is flushed before each answer leaves. In the same run,
+in turn with it, ten and ten: the bare transport, that is, a request to three clients of the same server that send the
+same number of bytes back. FOLDER says where ledgers lie; on a disk of memory (/dev/shm) a flush costs nothing.
+
+It prints the median time of a round, the least time of one in ten, and what the processes together took of the
+processors. Where other programs keep the machine busy, the last one tells most.
 """
 
 from __future__ import annotations
@@ -15,8 +19,9 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +41,7 @@ from tacit.federation.guard import Guard
 from tacit.federation.member.coordinator_folder import CoordinatorFolder, Invite
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.member.invitation import Invitation
-from tacit.federation.nats.blocking import BlockingConnection
+from tacit.federation.nats.blocking import BackgroundLoop, BlockingConnection
 from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.engine import NatsEngine, Wanted
 from tacit.federation.nats.journal import Journal
@@ -53,6 +58,7 @@ from tacit.rand import Rng
 from tacit.secure.center.embedded import EmbeddedCenter
 
 N_FLOATS = 1000
+TURN = 10  # rounds of one kind, before as many of the other
 PARTIES = ("north", "south", "west")
 FORK = multiprocessing.get_context("fork")
 SCHEMA = Schema.of_arrays(1, ["0", "1"])
@@ -138,49 +144,121 @@ def answer_bare(root: Path, name: str) -> None:
     os._exit(0)
 
 
-def time_bare(root: Path, rounds: int) -> float:
-    """Seconds for a round of bare requests to three clients at once, over TLS."""
+@dataclass
+class Measured:
+    """Seconds of each round by the clock, and of the processors for each ten rounds, by process."""
 
-    async def measure() -> float:
+    rounds: list[float] = field(default_factory=list)
+    processors: list[dict[str, float]] = field(default_factory=list)
+
+    def quantile(self, share: float) -> float:
+        return float(np.quantile(self.rounds, share))
+
+    def busy(self, process: str) -> float:
+        """Seconds that a round takes of the processors: the lower quartile, since a busy machine adds to it."""
+        return float(np.quantile([spent[process] for spent in self.processors], 0.25)) / TURN
+
+    def busy_in_all(self) -> float:
+        return sum(self.busy(process) for process in self.processors[0])
+
+
+def processor_seconds(process: int) -> float:
+    """What all threads of a process have taken of the processors."""
+    seconds = 0.0
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(OSError):
+            seconds += int((thread / "schedstat").read_text().split()[0]) / 1e9
+    return seconds
+
+
+class Bare:
+    """Requests to three clients at once, over TLS, from a loop of their own."""
+
+    def __init__(self, root: Path) -> None:
         coordinator = CoordinatorFolder(root / "coordinator")
+        self._loop = BackgroundLoop()
+        self._payload = np.arange(float(N_FLOATS)).tobytes()
+        self._connection = self._loop.run(self._open(coordinator))
+
+    async def _open(self, coordinator: CoordinatorFolder) -> Connection:
         connection = Connection(coordinator.address, coordinator.credential)
         await connection.open()
-        payload = np.arange(float(N_FLOATS)).tobytes()
-        for _ in range(20):
-            await asyncio.gather(*(connection.request(f"tacit.bare.{name}", payload) for name in PARTIES))
-        start = time.perf_counter()
-        for _ in range(rounds):
-            await asyncio.gather(*(connection.request(f"tacit.bare.{name}", payload) for name in PARTIES))
-        seconds = (time.perf_counter() - start) / rounds
-        await connection.close()
+        return connection
+
+    def turn(self) -> list[float]:
+        return self._loop.run(self._turn())
+
+    async def _turn(self) -> list[float]:
+        seconds = []
+        for _ in range(TURN):
+            start = time.perf_counter()
+            requests = (self._connection.request(f"tacit.bare.{name}", self._payload) for name in PARTIES)
+            await asyncio.gather(*requests)
+            seconds.append(time.perf_counter() - start)
         return seconds
 
-    return asyncio.run(measure())
+    def close(self) -> None:
+        self._loop.run(self._connection.close())
+        self._loop.close()
 
 
-def time_rounds(root: Path, rounds: int) -> float:
-    """Seconds for a round of the real thing."""
-    offer = Offer(
-        name="benchmark",
-        digest="0" * 64,
-        text="",
-        schema=SCHEMA.to_dict(),
-        quorum=3,
-        deadline_seconds=30.0,
-        parties=None,
-    )
-    with BlockingConnection(CoordinatorFolder(root / "coordinator")) as connection:
+class Real:
+    """Rounds of the real thing."""
+
+    def __init__(self, connection: BlockingConnection) -> None:
+        offer = Offer(
+            name="benchmark",
+            digest="0" * 64,
+            text="",
+            schema=SCHEMA.to_dict(),
+            quorum=3,
+            deadline_seconds=30.0,
+            parties=None,
+        )
         engine = NatsEngine(connection, offer)
         engine.gather(Wanted(asked=PARTIES, quorum=3, seconds=20.0))
-        parties = Federation(engine, EmbeddedCenter(), study="benchmark").begin(OneStep(echo))
-        values = np.arange(float(N_FLOATS))
-        for number in range(20):
-            parties.ask(echo, Down(values=values, number=-number))
-        start = time.perf_counter()
-        for number in range(1, rounds + 1):
-            answers = parties.ask(echo, Down(values=values, number=number))
-            assert all(float(np.asarray(a["values"])[1]) == number + 1 for a in answers.values())
-        return (time.perf_counter() - start) / rounds
+        self._parties = Federation(engine, EmbeddedCenter(), study="benchmark").begin(OneStep(echo))
+        self._values = np.arange(float(N_FLOATS))
+        self._number = 0
+
+    def turn(self) -> list[float]:
+        seconds = []
+        for _ in range(TURN):
+            self._number += 1
+            start = time.perf_counter()
+            answers = self._parties.ask(echo, Down(values=self._values, number=self._number))
+            seconds.append(time.perf_counter() - start)
+            assert all(float(np.asarray(a["values"])[1]) == self._number + 1 for a in answers.values())
+        return seconds
+
+
+def measure(turn: Callable[[], list[float]], processes: Mapping[str, int], measured: Measured) -> None:
+    before = {name: processor_seconds(process) for name, process in processes.items()}
+    measured.rounds += turn()
+    after = {name: processor_seconds(process) for name, process in processes.items()}
+    measured.processors.append({name: after[name] - before[name] for name in processes})
+
+
+def compare(root: Path, processes: Mapping[str, int], rounds: int) -> None:
+    bare_time, real_time = Measured(), Measured()
+    bare = Bare(root)
+    with BlockingConnection(CoordinatorFolder(root / "coordinator")) as connection:
+        real = Real(connection)
+        for _ in range(2):
+            bare.turn(), real.turn()
+        for _ in range(rounds // TURN):
+            measure(bare.turn, processes, bare_time)
+            measure(real.turn, processes, real_time)
+    bare.close()
+    for what, share in (("median", 0.5), ("one in ten", 0.1)):
+        one, other = real_time.quantile(share), bare_time.quantile(share)
+        print(f"{what + ':':<14}{1e3 * one:6.2f} ms a round, {1e3 * other:.2f} ms bare, ratio {one / other:.1f}")
+    one, other = real_time.busy_in_all(), bare_time.busy_in_all()
+    print(f"{'processors:':<14}{1e3 * one:6.2f} ms a round, {1e3 * other:.2f} ms bare, ratio {one / other:.1f}")
+    for process in processes:
+        took = 1e6 * real_time.busy(process), 1e6 * bare_time.busy(process)
+        if max(took) >= 20:
+            print(f"  {process:<24}{took[0]:6.0f} us a round, {took[1]:.0f} us bare")
 
 
 def wait_for(path: Path, word: str = "") -> None:
@@ -188,37 +266,38 @@ def wait_for(path: Path, word: str = "") -> None:
         time.sleep(0.02)
 
 
-def main(rounds: int) -> None:
-    with tempfile.TemporaryDirectory() as temporary:
+def children(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def main(rounds: int, where: str | None) -> None:
+    with tempfile.TemporaryDirectory(dir=where) as temporary:
         root = Path(temporary)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         coordinator = CoordinatorFolder.make(root / "coordinator", ServerSettings(port=port), None)
-        processes = [FORK.Process(target=serve, args=(root, "coordinator"))]
-        processes[0].start()
-        wait_for(root / "coordinator.log", "serving")
-        for name in PARTIES:
-            invitation = coordinator.invite(Invite(name=name, role="party", without_center=True))
-            join(Invitation(**vars(invitation)), root / name)
-            for target in (serve, answer_bare):
-                processes.append(FORK.Process(target=target, args=(root, name)))
-                processes[-1].start()
-            wait_for(root / f"{name}.log", "serving")
-            wait_for(root / f"{name}.bare")
+        started = {"coordinator's daemon": FORK.Process(target=serve, args=(root, "coordinator"))}
         try:
+            started["coordinator's daemon"].start()
+            wait_for(root / "coordinator.log", "serving")
+            for name in PARTIES:
+                invitation = coordinator.invite(Invite(name=name, role="party", without_center=True))
+                join(Invitation(**vars(invitation)), root / name)
+                for kind, target in (("party", serve), ("bare client", answer_bare)):
+                    started[f"{kind} {name}"] = FORK.Process(target=target, args=(root, name))
+                    started[f"{kind} {name}"].start()
+                wait_for(root / f"{name}.log", "serving")
+                wait_for(root / f"{name}.bare")
+            processes = {name: process.pid or 0 for name, process in started.items()}
+            (server,) = children(processes["coordinator's daemon"])
             for _ in range(3):
-                bare, real = time_bare(root, rounds), time_rounds(root, rounds)
-                print(
-                    f"three parties, {N_FLOATS:,} floats: {1 / real:,.0f} rounds a second "
-                    f"({1e3 * real:.2f} ms); bare requests over TLS {1 / bare:,.0f} ({1e3 * bare:.2f} ms); "
-                    f"ratio {real / bare:.1f}"
-                )
+                compare(root, {"coordinator": os.getpid(), "message server": server, **processes}, rounds)
         finally:
-            for process in reversed(processes):
+            for process in reversed(started.values()):
                 process.terminate()
                 process.join()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300, sys.argv[2] if len(sys.argv) > 2 else None)

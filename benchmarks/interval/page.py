@@ -66,8 +66,8 @@ sampling error, which leaves the comparison. What is left has the variance se^2 
 
 A column with a few far values, such as `capital_gain` of adult, is the hardest. Private rows that are long count less,
 and the exact fit weighs all alike. Where no logistic model is right, the two tend to different coefficients. At epsilon
-1 noise drowns `capital_gain` in most runs, and it is then *not identified*. At 3 it is told in about half of them, and
-half of these intervals miss.
+1 noise drowns `capital_gain` in most runs, and it is then *not identified*. Where it is told, its intervals miss more
+often than others.
 
 A coefficient without an exact estimate is not compared: a category that never occurs, or whose records all have one
 label. The number after bank_marketing is the upper bound that was declared for `campaign`.

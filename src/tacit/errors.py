@@ -64,7 +64,15 @@ class SettingError(UserError, ValueError):
 
 
 class Refused(UserError):
-    """A party's guard said no."""
+    """A party's guard said no.
+
+    Attributes:
+        account: the account whose ledger says so; empty if it is somebody else who does.
+    """
+
+    def __init__(self, *why: object, account: str = "") -> None:
+        super().__init__(*why)
+        self.account = account
 
 
 class PolicyRefusal(Refused):

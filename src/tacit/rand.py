@@ -75,8 +75,11 @@ class Rng:
         return self._key is None
 
     def child(self, label: str) -> Rng:
-        """Another stream, independent of this one and of children with other labels; the same each time if seeded."""
-        return Rng.system() if self._key is None else Rng(_digest(b"child", self._key, label.encode()))
+        """Another stream, independent of this one and of children with other labels; the same each time if seeded.
+
+        A system source has no state, so it is its own child.
+        """
+        return self if self._key is None else Rng(_digest(b"child", self._key, label.encode()))
 
     def bytes(self, n: int) -> builtins.bytes:
         """The next `n` bytes."""

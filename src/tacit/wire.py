@@ -33,6 +33,8 @@ from tacit.errors import WireError
 Array = npt.NDArray[np.generic]
 Value = None | bool | int | float | str | bytes | list["Value"] | tuple["Value", ...] | Mapping[str, "Value"] | Array
 
+BYTES_HEAD = 5
+"""Of bytes, a text, a list or a dict: what comes before the content."""
 MAX_DEPTH = 16
 MAX_BYTES = 1 << 31
 MAX_VALUES = 1 << 18

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from tacit.federation.group import SumGroup
 from tacit.federation.guard import Guard
 from tacit.federation.log import Log
 from tacit.federation.member.address import Address
-from tacit.federation.member.folder import MemberFolder, Pinned
+from tacit.federation.member.folder import MemberFolder, Pinned, read_json
 from tacit.federation.member.identity import Identity
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.nats.journal import Journal
@@ -275,6 +276,48 @@ def test_a_party_with_an_older_ledger_does_not_start(folder: MemberFolder, tmp_p
         start(folder)
     release(folder, "q3")  # as long as it was, and another
     with pytest.raises(SettingError, match=r"has another line \d+ in its log than it had"):
+        start(folder)
+
+
+def test_an_anchor_is_written_over_in_place(folder: MemberFolder) -> None:
+    """So that every answer pays for a few bytes, and not for a new file; what is read is the last one."""
+    from tacit.daemon.party.anchor import FILE, AnchoredLedger
+
+    path = folder.path / FILE
+    anchored = AnchoredLedger(folder.path, "north")
+    anchored.anchor()
+    before = path.stat()
+    assert before.st_size == 512  # one sector: whole or not at all
+    told = read_json(path)
+    release(folder, "q2")
+    anchored.anchor()
+    anchored.close()
+    assert (path.stat().st_ino, path.stat().st_size) == (before.st_ino, 512)
+    assert read_json(path)["line"] > told["line"]
+    assert read_json(path)["head"] == start_and_read_head(folder)
+
+
+def start_and_read_head(own: MemberFolder) -> str:
+    start(own).close()
+    ledger = Ledger(own.path / LEDGER)
+    head = Log(ledger, "north").head()
+    ledger.close()
+    return head
+
+
+def test_an_anchor_of_an_earlier_release_holds_and_is_replaced(folder: MemberFolder, tmp_path: Path) -> None:
+    from tacit.daemon.party.anchor import FILE
+
+    path = folder.path / FILE
+    path.write_text(json.dumps(read_json(path), indent=1) + "\n")
+    older = tmp_path / "older.db"
+    shutil.copy(folder.path / LEDGER, older)
+    start(folder).close()
+    assert path.stat().st_size == 512
+    release(folder, "q2")
+    start(folder).close()
+    shutil.copy(older, folder.path / LEDGER)
+    with pytest.raises(SettingError, match=r"has \d+ lines in its log, and had \d+ before.*Restore"):
         start(folder)
 
 

@@ -18,6 +18,7 @@ from tacit.daemon.party.handler import PartyHandler
 from tacit.errors import AddendRefused, QuorumLost, WireError
 from tacit.federation.engine import Card, InProcess, RunStart
 from tacit.federation.guard import Guard
+from tacit.federation.leaving import Leaving
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.message import Answer
 from tacit.federation.nats.engine import NatsEngine, leave_strangers
@@ -27,7 +28,9 @@ from tacit.federation.nats.letter import Letter
 from tacit.methods import make
 from tacit.privacy.event import Gaussian, PoissonSampled, Repeated
 from tacit.secure.bound import NormBound
+from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.envelope import Label, LedgerMark, seal_words, sum_group_digest
+from tacit.secure.process_key import SealKeys
 from tacit.secure.ring import extend
 from tacit.studies.study import Study
 
@@ -116,7 +119,7 @@ class Forging(InProcess):
         self._forge = forge
         self.left_out: dict[str, str] = {}
 
-    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: SealKeys) -> dict[str, Answer]:
         answers = super().ask(start, message, parties, keys)
         return {name: self._forge(answer) if name == "west" else answer for name, answer in answers.items()}
 
@@ -132,7 +135,7 @@ def forged(
     y = (X[:, 0] + chance.normal(size=90) / 3 > 0).astype(np.int64)
     parties = Federation.split(X, y, groups=np.resize(np.array(names), 90), norm_bound=1.0, rng=Rng.seeded(seed))
     engine = Forging([parties.guard(name) for name in parties.names], forge)
-    return Federation(engine, parties.center, dropouts=dropouts, seeded=True), engine
+    return Federation(engine, EmbeddedCenter(), dropouts=dropouts, seeded=True), engine  # parties seal to nodes
 
 
 ODD_FORMS: dict[str, Forge] = {
@@ -280,12 +283,13 @@ class OddShape(PartyHandler):
     """Does all that a party does, but says that its numbers have a shape of their own."""
 
     def __init__(self, folder: MemberFolder, journal: Journal) -> None:
-        honest = Guard._envelopes
+        honest = Leaving.form
 
-        def odd(self: Guard, *arguments: Any) -> Any:
-            return {**honest(self, *arguments), "shape": [3, 1, 4]}
+        def odd(self: Leaving, *arguments: Any, **more: Any) -> Any:
+            kind, value = honest(self, *arguments, **more)
+            return kind, {**value, "shape": [3, 1, 4]} if kind == "sealed" else value
 
-        Guard._envelopes = odd  # type: ignore[method-assign, assignment]
+        Leaving.form = odd  # type: ignore[method-assign]
         super().__init__(folder, journal)
 
 

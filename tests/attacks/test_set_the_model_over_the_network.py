@@ -10,7 +10,7 @@ import pytest
 
 from tacit.daemon.party.handler import PartyHandler
 from tacit.errors import QuorumLost
-from tacit.federation import guard
+from tacit.federation import leaving
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.nats.journal import Journal
 from tacit.secure import envelope
@@ -30,7 +30,7 @@ class Poisoner(PartyHandler):
         def poisoned(addend: Any, label: Label, *arguments: Any, **settings: Any) -> list[bytes]:
             return honest(addend + 10 * label.bound[0].norm, label, *arguments, **settings)
 
-        guard.seal = poisoned  # type: ignore[attr-defined]
+        leaving.seal = poisoned  # type: ignore[attr-defined]
         super().__init__(folder, journal)
 
 

@@ -29,7 +29,7 @@ from tacit.privacy import accounting
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.event import Approximate, Composed, Event, Gaussian, PoissonSampled, Pure, Under
 from tacit.privacy.gaussian import gaussian_epsilon
-from tacit.privacy.ledger import Budget, Ledger, Reservation, RunEntry, Stage
+from tacit.privacy.ledger import Beginning, Budget, Ledger, Reservation, RunEntry, Stage
 
 Floats = npt.NDArray[np.float64]
 BUDGET = Budget(epsilon_in_all=1.0)
@@ -38,7 +38,8 @@ BUDGET = Budget(epsilon_in_all=1.0)
 def reserve(ledger: Ledger, run: str, event: Event, budget: Budget = BUDGET, *, account: str = "p") -> None:
     entry = RunEntry(account=account, run=run, study=run, agreement="a", group="g")
     stages = (Stage(step="s/one", event=event, times=1),)
-    ledger.begin_run(entry, b"", Reservation(stages=stages, delta=budget.delta), budget)
+    reservation = Reservation(stages=stages, delta=budget.delta)
+    ledger.begin_runs([Beginning(entry=entry, reservation=reservation, budget=budget)], b"")
 
 
 def is_accepted(events: Sequence[Event], budget: Budget = BUDGET) -> bool:

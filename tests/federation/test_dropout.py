@@ -16,6 +16,7 @@ from tacit.federation.group import SumGroup
 from tacit.federation.message import Answer
 from tacit.methods.averaging.statistic import local_model
 from tacit.methods.cohort import Cohort
+from tacit.secure.process_key import SealKeys
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 3)) / 3
@@ -29,7 +30,7 @@ class Unreliable(InProcess):
         self._guards = engine._guards
         self.lost, self.questions, self.asked = lost, questions, 0
 
-    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: SealKeys) -> dict[str, Answer]:
         answers = super().ask(start, message, parties, keys)
         self.asked += 1
         if self.asked in self.questions:

@@ -25,6 +25,7 @@ from tacit.privacy.event import Event
 from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center.embedded import EmbeddedCenter
+from tacit.secure.process_key import SealKeys
 from tacit.wire import Value
 
 from .test_contract import CASES
@@ -51,7 +52,7 @@ class Recorder(InProcess):
         self._guards = engine._guards
         self.asked: dict[tuple[str, bool], Asked] = {}
 
-    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: SealKeys) -> dict[str, Answer]:
         question, party = Question.decode(message), parties[0]
         before = self._guards[party].ledger.database.serialize()
         answers = super().ask(start, message, parties, keys)

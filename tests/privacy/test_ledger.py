@@ -13,7 +13,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, NotAgreed, SettingError
 from tacit.privacy.event import DiscreteGaussian, Event, NotPrivate, Pure, to_json
-from tacit.privacy.ledger import Budget, Ledger, LedgerEntry, Reservation, RunEntry, Stage
+from tacit.privacy.ledger import Beginning, Budget, Ledger, LedgerEntry, Reservation, RunEntry, Stage
 
 
 def reserve(
@@ -22,17 +22,17 @@ def reserve(
     """Begin a run of one release."""
     entry = RunEntry(account="p", run=run, study=study, agreement="a", group="g")
     stages = (Stage(step="s/one", event=event, times=1),)
-    ledger.begin_run(entry, b"", Reservation(stages=stages, delta=delta), Budget() if budget is None else budget)
+    reservation = Reservation(stages=stages, delta=delta)
+    ledger.begin_runs([Beginning(entry=entry, reservation=reservation, budget=budget or Budget())], b"")
 
 
 def release(ledger: Ledger, run: str, event: Event, question: str = "", study: str = "s") -> None:
     """Give its answer."""
-    ledger.spend(
-        LedgerEntry(
-            account="p", study=study, run=run, step="s/one", turn=0, question=question or run, event=event,
-            answer=run.encode(),
-        )
+    entry = LedgerEntry(
+        account="p", study=study, run=run, step="s/one", turn=0, question=question or run, event=event,
+        answer=run.encode(),
     )  # fmt: skip
+    ledger.spend([entry])
 
 
 def test_what_is_reserved_adds_up_by_study_and_in_all() -> None:
@@ -54,7 +54,7 @@ def test_a_run_that_is_over_the_budget_does_not_begin(limit: str) -> None:
     reserve(ledger, "r0", Pure(epsilon=0.75), budget=budget)
     with pytest.raises(BudgetExceeded, match=r"to 1.25 .* over the limit of 1; 0.75 is spent already"):
         reserve(ledger, "r1", Pure(epsilon=0.5), budget=budget)
-    assert ledger.run("p", "r1") is None
+    assert ledger.runs(["p"], "r1") == {}
     reserve(ledger, "r2", Pure(epsilon=0.25), budget=budget)  # exactly the rest
 
 
@@ -72,7 +72,7 @@ def test_what_is_not_private_fits_no_finite_budget_and_stands_beside_it_if_allow
         reserve(ledger, "r", NotPrivate(why="exact"), budget=budget)
     entry = RunEntry(account="p", run="r", study="s", agreement="a", group="g")
     stages = (Stage(step="s/one", event=NotPrivate(why="exact"), times=1),)
-    ledger.begin_run(entry, b"", Reservation(stages=stages), None)
+    ledger.begin_runs([Beginning(entry=entry, reservation=Reservation(stages=stages), budget=None)], b"")
     assert math.isinf(ledger.epsilon("p", delta=1e-6))
     reserve(ledger, "private", Pure(epsilon=1.0), budget=budget)
     with pytest.raises(BudgetExceeded, match="to 2 "):
@@ -134,7 +134,7 @@ def test_a_ledger_survives_being_closed(tmp_path: Path) -> None:
     release(first, "q", Pure(epsilon=0.5))
     first.close()
     second = Ledger(path)
-    assert second.answer("p", "q") == b"q"
+    assert second.answers(["p"], "q") == {"p": b"q"}
     assert second.epsilon("p", delta=1e-9) == pytest.approx(0.5)
 
 
@@ -180,8 +180,8 @@ def test_a_ledger_of_version_1_is_read_and_brought_up_to_date(tmp_path: Path) ->
         ledger = Ledger(path)
         assert ledger.epsilon("p", delta=1e-9) == pytest.approx(0.4)
         assert ledger.epsilon("p", delta=1e-9, relation="add-remove") == pytest.approx(0.4)  # it counts as it stands
-        assert ledger.answer("p", "q") == b"\0"
-        assert ledger.answered("p", "r") == []
+        assert ledger.answers(["p"], "q") == {"p": b"\0"}
+        assert ledger.answered(["p"], "r") == {}
         assert ledger.database.execute("PRAGMA user_version").fetchone() == (3,)
         ledger.close()
 

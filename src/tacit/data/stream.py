@@ -17,7 +17,7 @@ Proof.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Protocol, TypeVar
@@ -47,6 +47,22 @@ class Parts(Protocol):
     def each(self, part_sum: Callable[[BlockStream], T]) -> Iterator[T]:
         """What `part_sum` makes of each part, in the order of the parts."""
         ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ArrayRows:
+    """A pass over rows that are in memory; without weights each weighs 1."""
+
+    X: NDArray[np.float64] = field(repr=False)
+    y: NDArray[np.int64] = field(repr=False)
+    weights: NDArray[np.float64] | None = field(default=None, repr=False)
+
+    def __call__(self, rows: int) -> Iterator[WeightedBlock]:
+        """All rows, in blocks of so many."""
+        X, y = self.X, self.y
+        weights = np.broadcast_to(1.0, len(y)) if self.weights is None else self.weights
+        for i in range(0, len(y), rows):
+            yield WeightedBlock(X[i : i + rows], y[i : i + rows], weights[i : i + rows])
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from tacit.data.person import person_codes, record_weights
 from tacit.data.records import CodedRecords, Facts
 from tacit.data.schema import Schema
 from tacit.data.source import connect, open_file, open_query
-from tacit.data.stream import JoinedParts, LocalParts, Parts, RowStream, Weighing
+from tacit.data.stream import ArrayRows, JoinedParts, LocalParts, Parts, RowStream, Weighing
 from tacit.errors import DataError
 from tacit.unit import Unit
 
@@ -191,7 +191,7 @@ class Table:
         if y.shape != X.shape[:1]:
             raise DataError(f"y has shape {y.shape}, X has {X.shape[0]} records; give one label for each")
         if X.dtype.kind in "biuf" and all(isinstance(f, Numeric) and f.missing == "error" for f in schema.features):
-            encoded = _encode_matrix(X.astype(np.float64, copy=False), y, schema)
+            encoded = encode_matrix(X.astype(np.float64, copy=False), y, schema)
         else:
             columns = {name: X[:, j] for j, name in enumerate(schema.feature_names)}
             encoded = schema.encode({**columns, schema.target.name: y}, "the arrays")
@@ -345,7 +345,7 @@ class Table:
                 f"{name}: all {encoded.dropped} records have missing values and are dropped; nothing is left"
             )
         class_counts = np.bincount(y, minlength=schema.n_classes).astype(np.int64)
-        n_persons, weights = None, np.broadcast_to(1.0, len(y))
+        n_persons, weights = None, None
         if persons is not None:
             codes = person_codes(persons, len(y) + encoded.dropped, name)
             n_persons = int(codes.max()) + 1
@@ -354,14 +354,7 @@ class Table:
             name,
             schema,
             Facts(len(y) + encoded.dropped, class_counts, encoded.clipped, encoded.dropped, n_persons),
-            LocalParts(
-                [
-                    lambda rows: (
-                        WeightedBlock(X[i : i + rows], y[i : i + rows], weights[i : i + rows])
-                        for i in range(0, len(y), rows)
-                    )
-                ]
-            ),
+            LocalParts([ArrayRows(X, y, weights)]),
             lambda: encoded.rows_clipped,
         )
 
@@ -377,7 +370,7 @@ class Table:
         )
 
 
-def _encode_matrix(X: Floats, y: NDArray[Any], schema: Schema) -> Encoded:
+def encode_matrix(X: Floats, y: NDArray[Any], schema: Schema) -> Encoded:
     """Encode numbers that stand in one matrix already, without taking it apart; NaN and infinity are errors."""
     labels = schema.encode_labels(y, "the arrays")
     findings = {name: ColumnFinding() for name in schema.feature_names}

@@ -8,7 +8,7 @@ A question that does not follow from the terms is refused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -74,15 +74,28 @@ class Terms:
 
     def reservation(self, party: str) -> Reservation:
         """What a run may cost a party: every answer that its course allows."""
-        stages = [Stage(step=ask.step.name, event=ask.cost(party), times=ask.each or ask.times) for ask in self.course]
-        return Reservation(stages=tuple(stages), delta=self.delta)
+        if any(party in ask.own for ask in self.course):
+            return self._reservation([ask.cost(party) for ask in self.course])
+        return self._common
+
+    @cached_property
+    def _common(self) -> Reservation:
+        """That of every party without a cost of its own; worked out once for all parties of a simulation."""
+        return self._reservation([ask.event for ask in self.course])
+
+    def _reservation(self, costs: Sequence[Event]) -> Reservation:
+        stages = tuple(
+            Stage(step=ask.step.name, event=cost, times=ask.each or ask.times)
+            for ask, cost in zip(self.course, costs, strict=True)
+        )
+        return Reservation(stages=stages, delta=self.delta)
 
     @cached_property
     def digest(self) -> str:
         """A name for the plan, by which a party notices that the coordinator works from other settings."""
         return hashlib.sha256(_plain(self.plan).encode()).hexdigest()
 
-    def check(self, question: Question, answered: dict[str, Answered]) -> Step:
+    def check(self, question: Question, answered: Mapping[str, Answered]) -> Step:
         """The question's step, if the course asks it at this point of the run."""
         if question.plan != self.digest:
             raise NotAgreed(

@@ -23,11 +23,13 @@ from tacit.data.schema import Schema
 from tacit.errors import AddendRefused, QuorumLost, TacitError, WireError
 from tacit.federation.engine import Engine, RunStart
 from tacit.federation.message import Answer, Question, question_digest
+from tacit.federation.sealed_reply import answer_bytes, read_sealed, relayed_bytes
 from tacit.federation.step import Step
 from tacit.federation.traffic import Given, Traffic
 from tacit.privacy.event import is_same_cost
 from tacit.secure.center.center import Center
 from tacit.secure.center.product import EncryptedInverse, Form
+from tacit.secure.share import N_NODES
 from tacit.wire import Value
 
 __all__ = ["Channel", "Given", "Opened", "Traffic"]
@@ -157,7 +159,7 @@ class Channel:
         total = self._over_the_honest(envelopes, lambda left: self._center.open_sum(digest, left))
         if self.witness is not None:
             self.witness.append(total)
-        self.traffic.bytes_up += len(self._center.keys) * total.size * 32  # a pair of 128-bit words from each node
+        self.traffic.bytes_up += N_NODES * total.size * 32  # a pair of 128-bit words from each node
         return total.reshape(shape)
 
     def keep(self, step: Step, values: Any = None) -> None:
@@ -213,9 +215,8 @@ class Channel:
         opened = self._center.compute(self.run, program, **public)
         if self.witness is not None:
             self.witness.append(dict(opened))
-        nodes = len(self._center.keys)
-        self.traffic.messages += 2 * nodes
-        self.traffic.bytes_up += nodes * sum(value.size for value in opened.values()) * 32
+        self.traffic.messages += 2 * N_NODES
+        self.traffic.bytes_up += N_NODES * sum(value.size for value in opened.values()) * 32
         return opened
 
     def end(self) -> None:
@@ -290,7 +291,7 @@ class Channel:
         shapes: dict[str, tuple[int, ...]] = {}
         odd: dict[str, str] = {}
         for name, value in values.items():
-            read = _read_sealed(value, len(self._center.keys))
+            read = read_sealed(value, self._center.keys)
             if read is None:
                 odd[name] = f"it did not seal its reply to step {step.name!r}"
             else:
@@ -301,9 +302,10 @@ class Channel:
         odd |= dict.fromkeys(unlike, f"its reply to step {step.name!r} has another shape than that of most")
         envelopes = {name: sealed for name, sealed in envelopes.items() if name not in odd}
         self._leave_out(odd, n_left=len(envelopes), least=least)
-        self.traffic.messages += 2 * len(self._center.keys)
-        self.traffic.bytes_down += sum(len(e) for sealed in envelopes.values() for e in sealed)
-        return envelopes, shapes[next(iter(envelopes))]
+        self.traffic.messages += 2 * N_NODES
+        shape = shapes[next(iter(envelopes))]
+        self.traffic.bytes_down += sum(relayed_bytes(sealed, shape) for sealed in envelopes.values())
+        return envelopes, shape
 
     def _leave_out(self, odd: Mapping[str, str], *, n_left: int, least: int) -> None:
         """Note the parties that sent what no honest one sends; an `AddendRefused` that names them if too few remain."""
@@ -334,9 +336,10 @@ class Channel:
         for name, answer in answers.items():
             if (answer.party, answer.question) != (name, digest):
                 raise WireError(f"party {name!r} answered another question, or in another's name")
-            self.traffic.bytes_up += answer.n_bytes
+            n_bytes = answer_bytes(answer, self._center.keys)
+            self.traffic.bytes_up += n_bytes
             given = self.traffic.given.setdefault(name, Given())
-            given.n_bytes += answer.n_bytes
+            given.n_bytes += n_bytes
             given.events.append(answer.event)
         missing = [name for name in names if name not in answers]
         if missing and (parties is not None or len(answers) < self._start.group.quorum):
@@ -364,17 +367,6 @@ class Channel:
             study=agreement.study, run=self.run, method=agreement.method.name, step=step.name, version=step.version,
             group=self._start.group.digest, plan=self._terms.digest, turn=turn, values=step.encode_values(values),
         ).encode()  # fmt: skip
-
-
-def _read_sealed(value: Value, n_nodes: int) -> tuple[list[bytes], tuple[int, ...]] | None:
-    """The envelopes in a sealed reply, one for each node, and the shape that it declares; None if it is none."""
-    match value:
-        case {"envelopes": list(sealed), "shape": list(dims), **rest} if not rest:
-            envelopes = [envelope for envelope in sealed if isinstance(envelope, bytes)]
-            shape = tuple(n for n in dims if isinstance(n, int) and n >= 0)
-            if len(envelopes) == len(sealed) == n_nodes and len(shape) == len(dims):
-                return envelopes, shape
-    return None
 
 
 def _unlike_most(forms: Mapping[str, Hashable], step: Step) -> list[str]:

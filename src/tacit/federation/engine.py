@@ -1,18 +1,31 @@
-"""Who carries questions to parties. The in-process engine is first class: same guards, same bytes, no network."""
+"""Who carries questions to parties. The in-process engine is first class: same guards, same ledgers, no network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from typing import Protocol
 
 from tacit.data.schema import Schema
 from tacit.errors import Refused, SettingError
 from tacit.federation.agreement import Agreement
 from tacit.federation.group import SumGroup
-from tacit.federation.guard import Guard
+from tacit.federation.guard import (
+    Admitted,
+    Guard,
+    admit_all,
+    begin_all,
+    keep_costs,
+    recall_all,
+    release_all,
+)
 from tacit.federation.message import Answer
+from tacit.federation.reply import Reply
+from tacit.secure.process_key import SealKeys
 from tacit.unit import Unit
+
+_SEVERAL = 4096  # parties whose decisions are one transaction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +83,7 @@ class Engine(Protocol):
         """Tell these parties that a run is over for them; who has answered nothing in it gets its cost back."""
         ...
 
-    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: SealKeys) -> dict[str, Answer]:
         """The answers of those parties that gave one in time."""
         ...
 
@@ -119,49 +132,52 @@ class InProcess:
 
     def begin(self, start: RunStart) -> None:
         """Let every guard agree to the run, and pay for it beforehand; if one does not, nobody has paid."""
-        for position, name in enumerate(start.group.names):
+        begun: list[Guard] = []
+        for guards in _batches([self._guards[name] for name in start.group.names]):
             try:
-                self._guards[name].begin(start.run, start.agreement, start.group)
+                begin_all(guards, start.run, start.agreement, start.group)
             except Refused:
-                self.abandon(start, start.group.names[:position])
+                self.abandon(start, [guard.name for guard in begun])
                 raise
+            begun += guards
 
     def abandon(self, start: RunStart, parties: Sequence[str]) -> None:
         """Let these guards give back what the run reserved, if they answered nothing in it."""
         for name in parties:
             self._guards[name].abandon(start.run)
 
-    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: SealKeys) -> dict[str, Answer]:
         """Ask each party's guard; parties that have a stored answer are not asked to compute again."""
         answers: dict[str, Answer] = {}
-        guards: list[Guard] = []
-        for name in parties:
-            guard = self._guards[name]
-            stored = guard.recall(message)
-            if stored is None:
-                guards.append(guard)
-            else:
-                answers[name] = Answer.decode(stored)
+        for some in _batches([self._guards[name] for name in parties]):
+            answers |= {name: Answer.decode(stored) for name, stored in recall_all(some, message).items()}
+        guards = [self._guards[name] for name in parties if name not in answers]
         if not guards:
             return answers
-        admitted, *_ = [guard.admit(message, start.agreement) for guard in guards]
-        tables, rngs = [guard.table for guard in guards], [guard.rng for guard in guards]
-        seats = [guard.seat(admitted.question) for guard in guards]
+        admitted, *_ = [admit_all(some, message, start.agreement) for some in _batches(guards)]
+        for some in _batches(guards):
+            keep_costs(some, admitted.question)
+        replies = dict(zip((guard.name for guard in guards), self._replies(guards, admitted), strict=True))
         for guard in guards:
-            guard.keep_cost(admitted.question)
+            guard.inspect(message, replies[guard.name])  # all of them before the first is charged
+        for some in _batches(guards):
+            released = release_all(some, message, [replies[guard.name] for guard in some], keys)
+            for one in released:
+                answers[one.answer.party] = replace(one.answer, n_bytes=len(one.message))
+        return {name: answers[name] for name in parties}
+
+    def _replies(self, guards: Sequence[Guard], admitted: Admitted) -> Sequence[Reply]:
+        """What the step gives at each of these parties."""
+        tables, rngs = [guard.table for guard in guards], [guard.rng for guard in guards]
+        seats = [guard.seat(admitted.question) if admitted.step.seated else None for guard in guards]
         try:
-            replies = admitted.step.run_many(tables, admitted.plan, admitted.values, rngs=rngs, seats=seats)
+            return admitted.step.run_many(tables, admitted.plan, admitted.values, rngs=rngs, seats=seats)
         except Refused:  # values that no plan allows
             raise
         except Exception:
             for guard in guards:
                 guard.note_failure(admitted.question)
             raise
-        for guard, reply in zip(guards, replies, strict=True):
-            guard.inspect(message, reply)  # all of them before the first is charged
-        for guard, reply in zip(guards, replies, strict=True):
-            answers[guard.name] = Answer.decode(guard.release(message, reply, keys))
-        return {name: answers[name] for name in parties}
 
     def exclude(self, parties: Mapping[str, str]) -> None:
         """Nobody is refused in a simulation: its nodes take every addend."""
@@ -172,3 +188,10 @@ class InProcess:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _batches(guards: Sequence[Guard]) -> Iterator[list[Guard]]:
+    """Guards one after another that share a ledger, some thousands at a time."""
+    for _, sharing in groupby(guards, key=lambda guard: id(guard.ledger)):
+        while some := list(islice(sharing, _SEVERAL)):
+            yield some

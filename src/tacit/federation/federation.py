@@ -13,6 +13,7 @@ import pandas as pd
 
 from tacit.data.matrix import names_of
 from tacit.data.person import person_codes
+from tacit.data.pieces import cut_tables
 from tacit.data.schema import Schema
 from tacit.data.table import Table
 from tacit.errors import SettingError
@@ -28,9 +29,11 @@ from tacit.privacy.ledger import Ledger
 from tacit.rand import Rng
 from tacit.secure.center.center import Center
 from tacit.secure.center.embedded import EmbeddedCenter
+from tacit.secure.center.simulated import SimulatedCenter
 from tacit.unit import Unit
 
 _MOST_SHOWN = 20
+_CROWD = 1_000  # parties of a simulation, from which on they seal one box to the process (`process_key`)
 
 
 class Federation:
@@ -109,7 +112,8 @@ class Federation:
             own = policy.get(name, Policy()) if isinstance(policy, Mapping) else (policy or Policy())
             child = rng.child(f"party {name}")
             guards.append(Guard(name, table, policy=own, ledger=ledger, rng=child, offer=(offers or {}).get(name)))
-        return cls(InProcess(guards), EmbeddedCenter(), study=study, seeded=not rng.is_private, dropouts=dropouts)
+        center = EmbeddedCenter() if len(guards) < _CROWD else SimulatedCenter()
+        return cls(InProcess(guards), center, study=study, seeded=not rng.is_private, dropouts=dropouts)
 
     @classmethod
     def from_files(
@@ -187,18 +191,13 @@ class Federation:
         if persons is not None:
             persons = person_codes(persons, len(X), "Federation.split")
         schema = Schema.of_arrays(X.shape[1], labels.tolist(), norm_bound=norm_bound, feature_names=feature_names)
-        order = np.argsort(assignment, kind="stable")
-        names, starts = np.unique(assignment[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
-        tables = {
-            str(name): Table.from_arrays(
-                X[order[start:end]],
-                y[order[start:end]],
-                schema,
-                persons=None if persons is None else persons[order[start:end]],
-            )
-            for name, start, end in zip(names, starts.tolist(), ends, strict=True)
-        }
+        names, codes = np.unique(assignment, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(names)))
+        pieces = cut_tables(
+            X[order], y[order], schema, starts.tolist(), persons=None if persons is None else persons[order]
+        )
+        tables = dict(zip(names.tolist(), pieces, strict=True))
         if settings.get("policy") is None:
             settings["policy"] = Policy.disclosing_everything()
         federation = cls.from_tables(tables, **settings)

@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
+
 from tacit import wire
 from tacit.errors import NotAgreed, WireError
 from tacit.record import from_value, to_value
 from tacit.wire import Value
 
 _DOMAIN = "tacit size 1"
+
+_MOST_LISTED = 2**16  # names of a group that travel as they are
+_MOST_PACKS = 2**6  # of as many names
 
 SizesTold = Literal["each", "total", "none"]
 """What the parties of a run are told of their numbers of records."""
@@ -100,14 +105,23 @@ class SumGroup:
 
     @cached_property
     def _form(self) -> dict[str, Value]:
-        """Plain values. Omit `look` when 0 and `offers` when there are none, so that older groups keep their digest."""
-        return {key: value for key, value in to_value(self).items() if value or key not in ("look", "offers")}
+        """Plain values. Omit `look` when 0 and `offers` when there are none, so that older groups keep their digest.
+
+        The names and sizes of a crowd are packed: a message has a limit of values.
+        """
+        form = {key: value for key, value in to_value(self).items() if value or key not in ("look", "offers")}
+        if self.n_parties > _MOST_LISTED:
+            names = [self.names[i : i + _MOST_LISTED] for i in range(0, self.n_parties, _MOST_LISTED)]
+            form |= {"names": [wire.encode(some) for some in names], "sizes": np.array(self.sizes, dtype=np.int64)}
+        return form
 
     @staticmethod
     def decode(message: bytes) -> SumGroup:
         """The group in `message`; a `WireError` if it is none."""
         value = wire.decode(message)
-        return from_value(SumGroup, {"look": 0, "offers": {}, **value} if isinstance(value, Mapping) else value)
+        if not isinstance(value, Mapping):
+            return from_value(SumGroup, value)
+        return from_value(SumGroup, {"look": 0, "offers": {}, **value, **_unpacked(value)})
 
     @cached_property
     def digest(self) -> str:
@@ -126,6 +140,26 @@ class SumGroup:
     @cached_property
     def _positions(self) -> dict[str, int]:
         return {name: position for position, name in enumerate(self.names)}
+
+
+def _unpacked(form: Mapping[str, Value]) -> dict[str, Value]:
+    """The names and sizes of a group that are packed."""
+    unpacked: dict[str, Value] = {}
+    names, sizes = form.get("names"), form.get("sizes")
+    if isinstance(names, list) and any(isinstance(one, bytes) for one in names):
+        if len(names) > _MOST_PACKS:
+            raise WireError(f"a sum group of more than {_MOST_PACKS * _MOST_LISTED:,} parties is over the limit")
+        unpacked["names"] = [name for one in names for name in _pack(one)]
+    if isinstance(sizes, np.ndarray) and sizes.dtype == np.int64 and sizes.ndim == 1:
+        unpacked["sizes"] = sizes.tolist()
+    return unpacked
+
+
+def _pack(value: Value) -> list[Value]:
+    names = wire.decode(value) if isinstance(value, bytes) else None
+    if not isinstance(names, list):
+        raise WireError("the names of a sum group are packed otherwise than they should be")
+    return names
 
 
 def size_statement(study: str, party: str, n_records: int, offer: float | None = None) -> bytes:

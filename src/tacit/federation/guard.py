@@ -15,35 +15,27 @@ Every decision is a line of the log.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from tacit import wire
 from tacit.data.table import Table
 from tacit.errors import NotAgreed, Refused, SettingError, WireError
 from tacit.federation.agreement import Agreement, Answered, Terms
+from tacit.federation.exact_group import check_exact_group
 from tacit.federation.group import SumGroup
+from tacit.federation.leaving import Leaving
 from tacit.federation.ledger_mark import LedgerMarks
-from tacit.federation.log import Log
-from tacit.federation.message import Answer, Kind, Question, question_digest
+from tacit.federation.log import Fact, Log, append_all
+from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.policy import Policy
-from tacit.federation.reply import Disclosed, Encrypted, Kept, Noised, Relayed, Reply, Sealed
+from tacit.federation.reply import Reply
 from tacit.federation.seat import Bond, Seat
 from tacit.federation.step import Step
 from tacit.privacy.event import why_not_private
-from tacit.privacy.ledger import ASKED, FAILED, Ledger, LedgerEntry, Reservation, RunEntry
+from tacit.privacy.ledger import ASKED, FAILED, Beginning, Ledger, LedgerEntry, Reservation, RunEntry
 from tacit.rand import Rng
-from tacit.secure.bound import Bound, terms_of, within
-from tacit.secure.center.product import ADDS
-from tacit.secure.center.product import USE as PRODUCT
-from tacit.secure.envelope import OPEN, Label, seal, seal_message, sum_group_digest
-from tacit.secure.signature import Sign
-from tacit.wire import Value
-
-_EXACT_GROUP = "exact group"  # pinned for a study, not for a run
+from tacit.secure.process_key import SealKeys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +46,14 @@ class Admitted:
     step: Step
     plan: Any
     values: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """An answer that may leave: it is in the ledger, as the message that it travels as."""
+
+    answer: Answer
+    message: bytes
 
 
 class Guard:
@@ -98,25 +98,24 @@ class Guard:
             A run keeps the group with which it began, and no more runs begin than the owner agreed to. When this
             returns, all that the run may cost is reserved; when it raises, nothing is.
         """
+        begin_all([self], run, agreement, group)
+
+    def _reservation(self, agreement: Agreement, group: SumGroup) -> Reservation:
+        """What a run with this group may cost, if policy and agreement allow it; reads no record."""
+        method = agreement.method
+        self.policy.check_question(self.name, method.name, self.table)
+        agreement.check_group(group)
+        agreement.check_table(self.name, self.table)
+        group.check_member(self.name, self.table.n_units(method.weighted_unit), self.offer)
         try:
-            self.policy.check_question(self.name, agreement.method.name, self.table)
-            agreement.check_group(group)
-            agreement.check_table(self.name, self.table)
-            group.check_member(self.name, self.table.n_units(agreement.method.weighted_unit), self.offer)
-            try:
-                terms = agreement.terms(self.table.schema, group)
-                terms.plan.cohort.check(self.table)
-            except SettingError as error:
-                raise NotAgreed(f"the study allows no run with this group: {error}") from error
-            reservation = terms.reservation(self.name)
-            self.policy.check_event(self.name, agreement.method.name, reservation.event)
-            self.policy.check_sizes(self.name, agreement.method.name, agreement.method.sizes_told)
-            with self.ledger.transaction():
-                self._enter(run, agreement, group, reservation)
-        except Refused as refusal:
-            self.log.append("refused", study=agreement.study, run=run, why=str(refusal))
-            raise
-        self._runs[run] = agreement, group
+            terms = agreement.terms(self.table.schema, group)
+            terms.plan.cohort.check(self.table)
+        except SettingError as error:
+            raise NotAgreed(f"the study allows no run with this group: {error}") from error
+        reservation = terms.reservation(self.name)
+        self.policy.check_event(self.name, method.name, reservation.event)
+        self.policy.check_sizes(self.name, method.name, method.sizes_told)
+        return reservation
 
     def abandon(self, run: str) -> None:
         """Give the run's reservation back if no question of it came to the records; else all of it stays spent."""
@@ -125,20 +124,24 @@ class Guard:
             if self.ledger.abandon(self.account, run):
                 self.log.append("abandoned", run=run)
 
-    def _enter(self, run: str, agreement: Agreement, group: SumGroup, reservation: Reservation) -> None:
+    def _beginning(
+        self, run: str, agreement: Agreement, group: SumGroup, reservation: Reservation, found: RunEntry | None
+    ) -> Beginning | None:
+        """The run as it is to be written down; None if it is written down already."""
         name = agreement.name_of(group.look)
         entry = RunEntry(account=self.account, run=run, study=agreement.study, agreement=name, group=group.digest)
-        found = self.ledger.run(self.account, run)
         if found is None:
             self._check_number(agreement, group.look)
             budget = None if why_not_private(reservation.event) else self.policy.budget  # allowed by name, or bounded
-            self.ledger.begin_run(entry, group.encode(), reservation, budget)
-            self.log.append("began", run=run, study=agreement.study, group=group.digest, parties=group.n_parties)
-        elif found != entry:
+            return Beginning(entry=entry, reservation=reservation, budget=budget)
+        if found != entry:
             raise NotAgreed(f"run {run!r} began with another group or study; begin a new run")
+        return None
 
     def _check_number(self, agreement: Agreement, look: int) -> None:
         """Refuse one run more than the owner agreed to, and a look after a later one."""
+        if agreement.runs is None and not agreement.digest:
+            return  # a simulation
         n_begun = self.ledger.n_runs(self.account, agreement.name_of(look))
         if agreement.runs is not None and n_begun >= agreement.runs:
             which = f" look {look} of" if look else ""
@@ -160,7 +163,7 @@ class Guard:
 
     # --- a question --------------------------------------------------------------------------------------------------
 
-    def answer(self, message: bytes, agreement: Agreement, keys: Sequence[bytes], bond: Bond | None = None) -> bytes:
+    def answer(self, message: bytes, agreement: Agreement, keys: SealKeys, bond: Bond | None = None) -> bytes:
         """Answer one question, or raise `Refused`.
 
         Args:
@@ -192,9 +195,7 @@ class Guard:
 
     def keep_cost(self, question: Question) -> None:
         """Before a run's first look at a record: whatever becomes of it, it stays paid for."""
-        if question.run not in self._asked:
-            self.ledger.pin(self.account, question.run, ASKED, question.step)
-            self._asked.add(question.run)
+        keep_costs([self], question)
 
     def seat(self, question: Question, bond: Bond | None = None) -> Seat:
         """Where this party sits in the run of a question that was admitted."""
@@ -202,20 +203,21 @@ class Guard:
 
     def recall(self, message: bytes) -> bytes | None:
         """The stored answer, if this very question was answered before."""
-        digest = question_digest(message)
-        stored = self.ledger.answer(self.account, digest)
-        if stored is not None:
-            self.log.append("repeated", question=digest)
-        return stored
+        return recall_all([self], message).get(self.name)
 
     def admit(self, message: bytes, agreement: Agreement) -> Admitted:
         """The question with its step and plan, if it is the next one of a run that was agreed to; reads no record."""
+        return admit_all([self], message, agreement)
+
+    def _admit(
+        self, message: bytes, agreement: Agreement, answered: Mapping[str, Answered], has_failed: bool
+    ) -> Admitted:
         question = Question.decode(message)
         try:
             self.policy.check_question(self.name, agreement.method.name, self.table)
             terms = self._terms(question, agreement)
-            step = terms.check(question, self._answered(question.run))
-            if self.ledger.has_failed(self.account, question.run):
+            step = terms.check(question, answered)
+            if has_failed:
                 raise NotAgreed(f"run {question.run!r} failed at party {self.name!r} before; begin a new run")
             values = step.decode_values(question.values)
             agreement.check_content(question, step)
@@ -250,12 +252,6 @@ class Guard:
             if self.ledger.pin(self.account, question.run, name, digest) != digest:
                 raise NotAgreed(f"run {question.run!r} told other {name} before; begin a new run")
 
-    def _answered(self, run: str) -> dict[str, Answered]:
-        return {
-            step: Answered(count=count, last_turn=last_turn)
-            for step, count, last_turn in self.ledger.answered(self.account, run)
-        }
-
     # --- an answer ---------------------------------------------------------------------------------------------------
 
     def inspect(self, message: bytes, reply: Reply) -> Question:
@@ -268,105 +264,130 @@ class Guard:
             raise
         return question
 
-    def release(self, message: bytes, reply: Reply, keys: Sequence[bytes], bond: Bond | None = None) -> bytes:
+    def release(self, message: bytes, reply: Reply, keys: SealKeys, bond: Bond | None = None) -> bytes:
         """Store the reply with its event, and return the bytes that leave.
 
         Guarantees:
             When this returns, the ledger's file holds the event and the answer, and the run has reserved the cost. When
             it raises, nothing is stored and nothing leaves.
         """
-        question = self.inspect(message, reply)
-        digest = question_digest(message)
-        try:
-            with self.ledger.transaction():
-                self._check_same_group(question, reply)
-                kind, value = self._outgoing(reply, digest, question.run, keys, bond)
-                answer = Answer(party=self.name, question=digest, kind=kind, value=value, event=reply.event).encode()
-                entry = LedgerEntry(
-                    account=self.account, study=question.study, run=question.run, step=question.step,
-                    turn=question.turn, question=digest, event=reply.event, answer=answer,
-                )  # fmt: skip
-                self.ledger.spend(entry)
-                self.log.append(
-                    "released", kind=kind, question=digest, study=question.study, step=question.step, bytes=len(answer)
-                )
-        except Refused as refusal:
-            self._log_refusal(message, question, refusal)
-            raise
-        return answer
-
-    def _check_same_group(self, question: Question, reply: Reply) -> None:
-        """Refuse what no epsilon bounds to a second group of one study: two sums would differ by one party's part.
-
-        1. Such a sum is opened over everybody in the group. With dropouts two rounds could differ by a party.
-        2. The first one pins the names of its group for all runs of the agreement.
-        So all such sums of an agreement are over the same parties, and no two differ by some party's addend alone.
-        Private sums need no such rule: the ledger pays for each. A simulation protects nobody from whoever runs it.
-        """
-        agreement, group = self._runs.get(question.run, (None, None))
-        is_summed = isinstance(reply, Sealed | Kept | Encrypted | Relayed)
-        if agreement is None or group is None or not agreement.digest or not is_summed:
-            return
-        if not why_not_private(reply.event):
-            return
-        if group.quorum < group.n_parties:
-            raise NotAgreed("what no epsilon bounds is added up over every party of the run; ask without dropouts")
-        names = wire.digest([*sorted(group.names)])
-        if self.ledger.pin(f"{self.account} {_EXACT_GROUP}", agreement.digest, _EXACT_GROUP, names) != names:
-            raise NotAgreed(
-                f"study {agreement.study!r} was answered exactly in a run with other parties, and the two sums would "
-                f"differ by one party's part; run it with the same parties, or as another study"
-            )
+        return release_all([self], message, [reply], keys, bond)[0].message
 
     def spent(self, study: str | None = None) -> float:
         """The least limit that all runs fit at the policy's delta, in one study or in all."""
         budget = self.policy.budget
         return self.ledger.epsilon(self.account, delta=budget.delta, study=study, relation=budget.relation)
 
-    def _outgoing(
-        self, reply: Reply, digest: str, run: str, keys: Sequence[bytes], bond: Bond | None
-    ) -> tuple[Kind, dict[str, Value]]:
-        match reply:
-            case Noised(value=value):
-                return "noised", dict(value)
-            case Relayed(value=value):
-                return "relayed", dict(value)
-            case Disclosed(value=value):
-                return "disclosed", dict(value)
-        if bond is not None:
-            bond.check(reply)
-        sum_group, sign = ("", None) if bond is None else (sum_group_digest(bond.sum_group), bond.sign)
-        label = Label(context=digest, run=run, party=self.name, n_parties=reply.n_parties, sum_group=sum_group)
-
-        def label_for(use: str, bound: Bound = (), contrasts: str = "") -> Label:
-            mark = None if bond is None else self._marks.next()
-            return replace(label, use=use, bound=bound, contrasts=contrasts, ledger=mark)
-
-        if isinstance(reply, Sealed):
-            return "sealed", self._envelopes(reply.addend, label_for(OPEN, reply.bound), keys, sign)
-        contrasts = reply.contrasts if isinstance(reply, Kept) else ""
-        parts: dict[str, Value] = {
-            name: self._envelopes(addend, label_for(name, reply.bounds[name], contrasts), keys, sign)
-            for name, addend in reply.addends.items()
-        }
-        if isinstance(reply, Kept):
-            return "kept", parts
-        product = seal_message(reply.product, label_for(PRODUCT), keys[ADDS], sign=sign)
-        return "encrypted", {"addends": parts, "product": product}
-
-    def _envelopes(
-        self, addend: npt.NDArray[np.int64], label: Label, keys: Sequence[bytes], sign: Sign | None
-    ) -> dict[str, Value]:
-        flat = np.ascontiguousarray(addend, dtype=np.int64).ravel()
-        if terms_of(label.bound).size != flat.size:
-            raise SettingError(f"a step gave {flat.size} numbers and a bound of {terms_of(label.bound).size}")
-        if not within(flat, label.bound):  # a chance below 2^-40, or records that no plan foresees
-            flat = np.zeros_like(flat)
-            self.log.append("cut", question=label.context, numbers=flat.size)
-        envelopes: list[Value] = list(seal(flat, label, keys, rng=self.rng, sign=sign))
-        return {"envelopes": envelopes, "shape": list(addend.shape)}
-
     def _log_refusal(self, message: bytes, question: Question, refusal: Refused | WireError) -> None:
         self.log.append(
             "refused", question=question_digest(message), study=question.study, step=question.step, why=str(refusal)
         )
+
+
+# --- parties of one process, served together -------------------------------------------------------------------------
+# Each decides, pays and writes its log as it does alone. All of it is one transaction on the ledger that they share.
+
+
+def begin_all(guards: Sequence[Guard], run: str, agreement: Agreement, group: SumGroup) -> None:
+    """Let parties that share a ledger agree to a run, as `Guard.begin` does; if one refuses, nothing is reserved."""
+    ledger, at = guards[0].ledger, guards[0]
+    try:
+        reservations = []
+        for at in guards:
+            reservations.append(at._reservation(agreement, group))
+        with ledger.transaction():
+            found = ledger.runs([guard.account for guard in guards], run)
+            new: dict[str, tuple[Guard, Beginning]] = {}
+            for at, reservation in zip(guards, reservations, strict=True):
+                beginning = at._beginning(run, agreement, group, reservation, found.get(at.account))
+                if beginning is not None:
+                    new.setdefault(at.account, (at, beginning))
+            if new:
+                ledger.begin_runs([beginning for _, beginning in new.values()], group.encode())
+                fact: dict[str, Fact] = {
+                    "run": run, "study": agreement.study, "group": group.digest, "parties": group.n_parties,
+                }  # fmt: skip
+                append_all([guard.log for guard, _ in new.values()], "began", [fact] * len(new))
+    except Refused as refusal:
+        refusing = next((guard for guard in guards if guard.account == refusal.account), at)
+        refusing.log.append("refused", study=agreement.study, run=run, why=str(refusal))
+        raise
+    for guard in guards:
+        guard._runs[run] = agreement, group
+
+
+def recall_all(guards: Sequence[Guard], message: bytes) -> dict[str, bytes]:
+    """The stored answers of those that answered this very question before, by their names; they share a ledger."""
+    digest = question_digest(message)
+    stored = guards[0].ledger.answers([guard.account for guard in guards], digest)
+    repeating = [guard for guard in guards if guard.account in stored]
+    if repeating:
+        append_all([guard.log for guard in repeating], "repeated", [{"question": digest}] * len(repeating))
+    return {guard.name: stored[guard.account] for guard in repeating}
+
+
+def admit_all(guards: Sequence[Guard], message: bytes, agreement: Agreement) -> Admitted:
+    """A question as each of these parties admits it, which share a ledger; raises what the first says that does not."""
+    run, accounts = Question.decode(message).run, [guard.account for guard in guards]
+    answered, failed = guards[0].ledger.answered(accounts, run), guards[0].ledger.failed(accounts, run)
+    for guard in guards:
+        steps = {
+            step: Answered(count=count, last_turn=last_turn)
+            for step, count, last_turn in answered.get(guard.account, ())
+        }
+        admitted = guard._admit(message, agreement, steps, has_failed=guard.account in failed)
+    return admitted
+
+
+def keep_costs(guards: Sequence[Guard], question: Question) -> None:
+    """Let parties that share a ledger keep what a run costs, as `Guard.keep_cost` does."""
+    first = [guard for guard in guards if question.run not in guard._asked]
+    if first:
+        guards[0].ledger.pin_all([guard.account for guard in first], question.run, ASKED, question.step)
+    for guard in first:
+        guard._asked.add(question.run)
+
+
+def release_all(
+    guards: Sequence[Guard], message: bytes, replies: Sequence[Reply], keys: SealKeys, bond: Bond | None = None
+) -> list[Released]:
+    """Store the replies of parties that share a ledger, each with its event, and return what leaves.
+
+    Guarantees:
+        Those of `Guard.release`, for all of them or for none.
+    """
+    for guard, reply in zip(guards, replies, strict=True):
+        guard.inspect(message, reply)
+    question, digest, at = Question.decode(message), question_digest(message), guards[0]
+    try:
+        with at.ledger.transaction():
+            released = []
+            for at, reply in zip(guards, replies, strict=True):
+                check_exact_group(at.ledger, at.account, reply, *at._runs.get(question.run, (None, None)))
+                leaving = Leaving(
+                    party=at.name, run=question.run, question=digest, keys=keys, bond=bond, rng=at.rng, marks=at._marks,
+                    log=at.log,
+                )  # fmt: skip
+                kind, value = leaving.form(reply)
+                answer = Answer(party=at.name, question=digest, kind=kind, value=value, event=reply.event)
+                released.append(Released(answer=answer, message=answer.encode()))
+            at.ledger.spend(
+                [
+                    LedgerEntry(
+                        account=guard.account, study=question.study, run=question.run, step=question.step,
+                        turn=question.turn, question=digest, event=one.answer.event, answer=one.message,
+                    )
+                    for guard, one in zip(guards, released, strict=True)
+                ]
+            )  # fmt: skip
+            facts = {"question": digest, "study": question.study, "step": question.step}
+            append_all(
+                [guard.log for guard in guards],
+                "released",
+                [{**facts, "kind": one.answer.kind, "bytes": len(one.message)} for one in released],
+            )
+    except Refused as refusal:
+        refusing = next((guard for guard in guards if guard.account == refusal.account), at)
+        refusing._log_refusal(message, question, refusal)
+        raise
+    return released

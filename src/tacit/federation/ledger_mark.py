@@ -34,19 +34,18 @@ class LedgerMarks:
         self._ledger = ledger
         self._log = log
         self._party = party
-        with ledger.transaction() as database:
-            database.execute(_TABLE)
+        ledger.add_table(_TABLE)
 
     def now(self) -> LedgerMark:
         """The state as it is."""
-        with self._ledger.transaction() as database:
-            select = "SELECT epoch, number FROM mark WHERE party = ?"
-            row = database.execute(select, (self._party,)).fetchone()
-            if row is None:  # the ledger is new, or of an earlier release
-                row = (Rng.system().bytes(_EPOCH_BYTES).hex(), 0)
-                database.execute("INSERT INTO mark VALUES (?, ?, ?)", (self._party, *row))
-            line, head = self._log.tail()
-        return LedgerMark(epoch=str(row[0]), number=int(row[1]), line=line, head=head)
+        row = self._row()
+        if row is None:  # the ledger is new, or of an earlier release
+            with self._ledger.transaction() as database:
+                new = (self._party, Rng.system().bytes(_EPOCH_BYTES).hex(), 0)
+                database.execute("INSERT OR IGNORE INTO mark VALUES (?, ?, ?)", new)
+                row = self._row() or new[1:]
+        line, head = self._log.tail()
+        return LedgerMark(epoch=row[0], number=row[1], line=line, head=head)
 
     def next(self) -> LedgerMark:
         """The state for what is sealed now, with a number of its own."""
@@ -54,3 +53,7 @@ class LedgerMarks:
             now = self.now()
             database.execute("UPDATE mark SET number = number + 1 WHERE party = ?", (self._party,))
         return replace(now, number=now.number + 1)
+
+    def _row(self) -> tuple[str, int] | None:
+        row = self._ledger.database.execute("SELECT epoch, number FROM mark WHERE party = ?", (self._party,)).fetchone()
+        return None if row is None else (str(row[0]), int(row[1]))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tacit.errors import LogTampered
@@ -35,6 +36,8 @@ CREATE TABLE IF NOT EXISTS log_day (
     lines INTEGER NOT NULL
 ) WITHOUT ROWID
 """
+Fact = str | int | float | None
+
 _ENDLESS = ("refused", "repeated", "began", "abandoned")  # decisions that whoever asks can bring about without end
 _LINES_A_DAY = 200
 _MOST_CHARACTERS = 300
@@ -67,35 +70,13 @@ class Log:
     def __init__(self, ledger: Ledger, party: str) -> None:
         self._ledger = ledger
         self._party = party
-        with ledger.transaction() as database:
-            database.execute(_TABLE)
-            database.execute(_DAYS)
+        ledger.add_table(_TABLE)
+        ledger.add_table(_DAYS)
         self._left_out = 0  # decisions that were counted since the last line
 
-    def append(self, decision: str, **facts: str | int | float | None) -> None:
+    def append(self, decision: str, **facts: Fact) -> None:
         """Write one decision down, or count it, where whoever asks brings it about too often."""
-        if decision in _ENDLESS and self._lines_today() >= _LINES_A_DAY:
-            self._left_out += 1
-            return
-        facts = {name: fact[:_MOST_CHARACTERS] if isinstance(fact, str) else fact for name, fact in facts.items()}
-        with self._ledger.transaction() as database:
-            if decision in _ENDLESS:
-                row = (self._party, _today(), self._lines_today() + 1)
-                database.execute("INSERT OR REPLACE INTO log_day VALUES (?, ?, ?)", row)
-            if self._left_out:
-                facts, self._left_out = {**facts, "left_out": self._left_out}, 0
-            number, previous = self.tail()
-            text = json.dumps({"decision": decision, "time": round(time.time(), 3), **facts}, sort_keys=True)
-            database.execute(
-                "INSERT INTO log VALUES (?, ?, ?, ?)", (self._party, number + 1, text, _chain(previous, text))
-            )
-
-    def _lines_today(self) -> int:
-        """How many lines of endless decisions were written today, by whatever process."""
-        row = self._ledger.database.execute(
-            "SELECT lines FROM log_day WHERE party = ? AND day = ?", (self._party, _today())
-        ).fetchone()
-        return 0 if row is None else int(row[0])
+        append_all([self], decision, [facts])
 
     def lines(self, *, after: int = 0) -> list[Line]:
         """All lines, or those after a number, oldest first."""
@@ -127,15 +108,62 @@ class Log:
             raise LogTampered(f"the log of party {self._party!r} lacks the lines that led to hash {head[:12]}")
         return len(lines)
 
+    def _line(
+        self, about: Mapping[str, Fact], facts: Mapping[str, Fact], tails: Mapping[str, tuple[int, str]]
+    ) -> tuple[str, int, str, str]:
+        """The row of the next line."""
+        cut = {name: fact[:_MOST_CHARACTERS] if isinstance(fact, str) else fact for name, fact in facts.items()}
+        if self._left_out:
+            cut, self._left_out = {**cut, "left_out": self._left_out}, 0
+        number, previous = tails.get(self._party) or (0, self._first())
+        text = json.dumps({**about, **cut}, sort_keys=True)
+        return self._party, number + 1, text, _chain(previous, text)
+
     def _first(self) -> str:
         return hashlib.sha256(self._party.encode()).hexdigest()
 
     def tail(self) -> tuple[int, str]:
         """The number of the last line, and the hash over all."""
-        row = self._ledger.database.execute(
-            "SELECT line, hash FROM log WHERE party = ? ORDER BY line DESC LIMIT 1", (self._party,)
-        ).fetchone()
-        return (0, self._first()) if row is None else (int(row[0]), str(row[1]))
+        return _tails(self._ledger, [self._party]).get(self._party, (0, self._first()))
+
+
+def append_all(logs: Sequence[Log], decision: str, facts: Sequence[Mapping[str, Fact]]) -> None:
+    """Write a decision of each of several parties down, which keep their logs in one ledger."""
+    ledger, day = logs[0]._ledger, _today()
+    with ledger.transaction() as database:
+        is_endless = decision in _ENDLESS
+        before = _lines_of(ledger, [log._party for log in logs], day) if is_endless else {}
+        shown: list[tuple[Log, Mapping[str, Fact]]] = []
+        for log, own in zip(logs, facts, strict=True):
+            if before.get(log._party, 0) >= _LINES_A_DAY:
+                log._left_out += 1
+            else:
+                shown.append((log, own))
+        if is_endless:
+            database.executemany(
+                "INSERT OR REPLACE INTO log_day VALUES (?, ?, ?)",
+                ((log._party, day, before.get(log._party, 0) + 1) for log, _ in shown),
+            )
+        tails = _tails(ledger, [log._party for log, _ in shown])
+        now = round(time.time(), 3)
+        database.executemany(
+            "INSERT INTO log VALUES (?, ?, ?, ?)",
+            (log._line({"decision": decision, "time": now}, own, tails) for log, own in shown),
+        )
+
+
+def _tails(ledger: Ledger, parties: Sequence[str]) -> dict[str, tuple[int, str]]:
+    """The number of the last line, and the hash over all, of each party that has lines."""
+    select = (
+        "SELECT party, line, hash FROM {} log USING (party) WHERE line = (SELECT MAX(line) FROM log AS own WHERE "
+        "own.party = log.party)"
+    )
+    return {str(party): (int(line), str(hash_)) for party, line, hash_ in ledger.look_up(select, parties)}
+
+
+def _lines_of(ledger: Ledger, parties: Sequence[str], day: int) -> dict[str, int]:
+    """How many lines of endless decisions were written on a day, by whatever process, of each party that has some."""
+    return dict(ledger.look_up("SELECT party, lines FROM {} log_day USING (party) WHERE day = ?", parties, day))
 
 
 def _today() -> int:

@@ -106,4 +106,4 @@ def _by_group(n: int, groups: npt.ArrayLike) -> npt.NDArray[np.str_]:
             f"groups has {np.count_nonzero(missing)} records without a party (NaN or None), the first in row "
             f"{np.argmax(missing)}; name one for each"
         )
-    return given.astype(str)
+    return given.astype(str, copy=False)

@@ -28,78 +28,27 @@ import json
 import math
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tacit.errors import BudgetExceeded, NotAgreed, SettingError
 from tacit.privacy.budget import Budget as Budget  # at home there, and known here to those who keep ledgers
 from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json, why_not_private
 from tacit.privacy.filter import Charge, fits, least_limit
 from tacit.privacy.guarantee import Relation
+from tacit.privacy.ledger_entry import Beginning as Beginning  # these too
+from tacit.privacy.ledger_entry import LedgerEntry as LedgerEntry
+from tacit.privacy.ledger_entry import Reservation as Reservation
+from tacit.privacy.ledger_entry import RunEntry as RunEntry
+from tacit.privacy.ledger_entry import Stage as Stage
 from tacit.privacy.ledger_file import TABLES, UPGRADES, VERSION
 from tacit.storage import Database, open_database
 
 ASKED, FAILED = "asked", "failed"
 """Pinned for a run before its first step runs, and if one fails, which may tell of a record: it answers no more."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerEntry:
-    """One answer about to leave: from which account, in which study and run, to which question, at what cost."""
-
-    account: str
-    study: str
-    run: str
-    step: str
-    turn: int
-    question: str
-    event: Event
-    answer: bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunEntry:
-    """A run that a party agreed to: of which study, under which agreement (a digest), with which group (a digest)."""
-
-    account: str
-    run: str
-    study: str
-    agreement: str
-    group: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """A step of a run: what each answer to it costs, and how many are given at most."""
-
-    step: str
-    event: Event
-    times: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """What a run may release, all of it known when the run begins.
-
-    Attributes:
-        stages: its steps.
-        delta: the run's own, at which it counts where epsilons add up (`filter`).
-    """
-
-    stages: tuple[Stage, ...]
-    delta: float = 0.0
-
-    @property
-    def event(self) -> Event:
-        """All of its releases."""
-        return Composed(events=tuple(Repeated(event=stage.event, count=stage.times) for stage in self.stages))
-
-    def charge(self, count: int = 1) -> Charge:
-        """What so many runs cost."""
-        return Charge(event=self.event, delta=self.delta, count=count)
 
 
 class Ledger:
@@ -123,10 +72,18 @@ class Ledger:
         self.path = str(path)
         self.database = open_database(self.path, TABLES, use="as a ledger", version=VERSION, upgrades=UPGRADES)
         self._seen: dict[int, tuple[weakref.ref[object], str]] = {}  # tables, and the account of each
+        self._added: set[str] = set()  # tables of the database that others keep here
 
     def transaction(self) -> AbstractContextManager[Database]:
         """All or nothing; a transaction within a transaction joins it."""
         return self.database.transaction()
+
+    def add_table(self, statement: str) -> None:
+        """Make a table that somebody else keeps in this file, if it is not there."""
+        if statement not in self._added:
+            with self.transaction() as database:
+                database.execute(statement)
+            self._added.add(statement)
 
     def close(self) -> None:
         """Close the file."""
@@ -157,36 +114,39 @@ class Ledger:
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
-    def begin_run(self, entry: RunEntry, group: bytes, reservation: Reservation, budget: Budget | None) -> None:
-        """Write down that a run begins and with which group, and reserve its cost.
+    def begin_runs(self, runs: Sequence[Beginning], group: bytes) -> None:
+        """Write down that a run begins at these accounts and with which group, and reserve what it costs each of them.
 
         Args:
-            entry: the run.
+            runs: one for each account, all of one run and group.
             group: who is in it, encoded.
-            reservation: what it may release.
-            budget: what it must fit; None for a run that its owner allowed by name although no epsilon bounds it.
 
         Raises:
-            BudgetExceeded: if it does not fit; nothing is then written.
+            BudgetExceeded: if it does not fit an account's budget; nothing is then written of any of them.
         """
-        reserved, event = _texts(reservation)
+        now = time.time()
         with self.transaction() as database:
-            if budget is not None:
-                self._check(entry, reservation, budget)
-            known = database.execute("SELECT 1 FROM sum_group WHERE digest = ?", (entry.group,)).fetchone()
-            if known is None:
-                database.execute("INSERT INTO sum_group VALUES (?, ?)", (entry.group, group))
-            database.execute(
+            for one in runs:
+                if one.budget is not None:
+                    self._check(one.entry, one.reservation, one.budget)
+            digest = runs[0].entry.group
+            if database.execute("SELECT 1 FROM sum_group WHERE digest = ?", (digest,)).fetchone() is None:
+                database.execute("INSERT INTO sum_group VALUES (?, ?)", (digest, group))
+            database.executemany(
                 "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    entry.account, entry.run, entry.study, entry.agreement, entry.group, time.time(), reserved, event,
-                    reservation.delta,
+                    (
+                        one.entry.account, one.entry.run, one.entry.study, one.entry.agreement, one.entry.group, now,
+                        *_texts(one.reservation), one.reservation.delta,
+                    )
+                    for one in runs
                 ),
             )  # fmt: skip
 
     def abandon(self, account: str, run: str) -> bool:
         """Give a run's reservation back if none of its steps has run; True if it did. Such a run answers no more."""
         with self.transaction() as database:
+            found = database.execute("SELECT sum_group FROM run WHERE party = ? AND run = ?", (account, run)).fetchone()
             done = database.execute(
                 "DELETE FROM run WHERE party = ?1 AND run = ?2 AND reserved != '' "
                 "AND NOT EXISTS (SELECT 1 FROM release WHERE party = ?1 AND run = ?2) "
@@ -195,7 +155,10 @@ class Ledger:
             )
             if done.rowcount:
                 database.execute("DELETE FROM pinned WHERE party = ? AND run = ?", (account, run))
-                database.execute("DELETE FROM sum_group WHERE digest NOT IN (SELECT sum_group FROM run)")
+                database.execute(
+                    "DELETE FROM sum_group WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM run WHERE sum_group = ?1)",
+                    found,
+                )
         return done.rowcount > 0
 
     def abandon_all(self, account: str, agreement: str) -> None:
@@ -204,15 +167,13 @@ class Ledger:
         for (run,) in self.database.execute(runs, (account, agreement)).fetchall():
             self.abandon(account, str(run))
 
-    def run(self, account: str, run: str) -> RunEntry | None:
-        """The run of that name, if the party agreed to it."""
-        row = self.database.execute(
-            "SELECT study, agreement, sum_group FROM run WHERE party = ? AND run = ?", (account, run)
-        ).fetchone()
-        if row is None:
-            return None
-        study, agreement, group = map(str, row)
-        return RunEntry(account=account, run=run, study=study, agreement=agreement, group=group)
+    def runs(self, accounts: Sequence[str], run: str) -> dict[str, RunEntry]:
+        """The run of that name, of the accounts that agreed to it."""
+        select = "SELECT party, study, agreement, sum_group FROM {} run USING (party) WHERE run = ?"
+        return {
+            str(account): RunEntry(account=account, run=run, study=study, agreement=agreement, group=group)
+            for account, study, agreement, group in self.look_up(select, accounts, run)
+        }
 
     def group_of_run(self, account: str, run: str) -> bytes | None:
         """The group with which the party agreed to a run, as it was sent."""
@@ -224,19 +185,21 @@ class Ledger:
 
     def pin(self, account: str, run: str, field: str, digest: str) -> str:
         """The digest of what the party was first told for this field in a run: this one, if nothing was told before."""
-        with self.transaction() as database:
-            database.execute("INSERT OR IGNORE INTO pinned VALUES (?, ?, ?, ?)", (account, run, field, digest))
-            row = database.execute(
-                "SELECT digest FROM pinned WHERE party = ? AND run = ? AND field = ?", (account, run, field)
-            ).fetchone()
-        return str(row[0])
+        return self.pin_all((account,), run, field, digest)[account]
 
-    def has_failed(self, account: str, run: str) -> bool:
-        """Whether a step of a run failed."""
-        found = self.database.execute(
-            "SELECT 1 FROM pinned WHERE party = ? AND run = ? AND field = ?", (account, run, FAILED)
-        ).fetchone()
-        return found is not None
+    def pin_all(self, accounts: Sequence[str], run: str, field: str, digest: str) -> dict[str, str]:
+        """The same for several accounts."""
+        with self.transaction() as database:
+            database.executemany(
+                "INSERT OR IGNORE INTO pinned VALUES (?, ?, ?, ?)", ((one, run, field, digest) for one in accounts)
+            )
+            select = "SELECT party, digest FROM {} pinned USING (party) WHERE run = ? AND field = ?"
+            return dict(self.look_up(select, accounts, run, field))
+
+    def failed(self, accounts: Sequence[str], run: str) -> set[str]:
+        """The accounts at which a step of a run failed."""
+        select = "SELECT party FROM {} pinned USING (party) WHERE run = ? AND field = ?"
+        return {str(account) for (account,) in self.look_up(select, accounts, run, FAILED)}
 
     def n_runs(self, account: str, agreement: str) -> int:
         """How many runs have begun under one agreement, without those that were abandoned."""
@@ -247,31 +210,44 @@ class Ledger:
 
     # --- releases ----------------------------------------------------------------------------------------------------
 
-    def spend(self, release: LedgerEntry) -> None:
-        """Write down an answer of a run, or raise `NotAgreed` and write nothing: its cost must be reserved."""
+    def spend(self, releases: Sequence[LedgerEntry]) -> None:
+        """Write down answers of a run, one of each account, to one question; or raise `NotAgreed` and write nothing.
+
+        The cost of each must be reserved.
+        """
+        now = time.time()
         with self.transaction() as database:
-            self._check_reserved(release)
-            database.execute(
+            self._check_reserved(releases)
+            database.executemany(
                 "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    release.account, release.study, release.question, event_text(release.event), release.answer,
-                    time.time(), release.run, release.step, release.turn,
+                    (
+                        one.account, one.study, one.question, event_text(one.event), one.answer, now, one.run, one.step,
+                        one.turn,
+                    )
+                    for one in releases
                 ),
             )  # fmt: skip
 
-    def answered(self, account: str, run: str) -> list[tuple[str, int, int]]:
-        """Of each step that the party answered in a run: its name, how often, and the last turn."""
-        rows = self.database.execute(
-            "SELECT step, COUNT(*), MAX(turn) FROM release WHERE party = ? AND run = ? GROUP BY step", (account, run)
+    def answered(self, accounts: Sequence[str], run: str) -> dict[str, list[tuple[str, int, int]]]:
+        """Of each step that these accounts answered in a run: its name, how often, and the last turn."""
+        found: dict[str, list[tuple[str, int, int]]] = {}
+        select = (
+            "SELECT party, step, COUNT(*), MAX(turn) FROM {} release USING (party) WHERE run = ? GROUP BY party, step"
         )
-        return [(str(step), int(count), int(last_turn)) for step, count, last_turn in rows]
+        for account, step, count, last_turn in self.look_up(select, accounts, run):
+            found.setdefault(account, []).append((step, count, last_turn))
+        return found
 
-    def answer(self, account: str, question: str) -> bytes | None:
-        """The stored answer to a question that was answered before."""
-        row = self.database.execute(
-            "SELECT answer FROM release WHERE party = ? AND question = ?", (account, question)
-        ).fetchone()
-        return None if row is None else bytes(row[0])
+    def answers(self, accounts: Sequence[str], question: str) -> dict[str, bytes]:
+        """The stored answers of the accounts that answered a question before."""
+        select = "SELECT party, answer FROM {} release USING (party) WHERE question = ?"
+        return {str(account): bytes(answer) for account, answer in self.look_up(select, accounts, question)}
+
+    def look_up(self, select: str, accounts: Collection[str], *values: str | int) -> list[tuple[Any, ...]]:
+        """The rows of a table at these accounts: `select` has {} where they are joined."""
+        each = "(SELECT value AS party FROM json_each(?)) CROSS JOIN"  # a cross join keeps this order of the two
+        return self.database.execute(select.format(each), (json.dumps(list(accounts)), *values)).fetchall()
 
     def event(self, account: str, study: str | None = None) -> Event:
         """All that was released, in one study or in all."""
@@ -329,26 +305,31 @@ class Ledger:
                 raise BudgetExceeded(
                     f"account {entry.account!r}: this run would bring epsilon {where} to {then:.4g} "
                     f"(at delta = {budget.delta:g}, {budget.relation}), over the limit of {limit:g}; {now:.4g} is "
-                    f"spent already. Ask for less, or let the party raise its limit"
+                    f"spent already. Ask for less, or let the party raise its limit",
+                    account=entry.account,
                 )
 
-    def _check_reserved(self, release: LedgerEntry) -> None:
-        row = self.database.execute(
-            "SELECT reserved FROM run WHERE party = ? AND run = ?", (release.account, release.run)
-        ).fetchone()
-        if row is None or not row[0]:
-            raise NotAgreed(f"run {release.run!r} has reserved nothing here; begin a new run")
-        stages = _stages(str(row[0]))
-        if release.step not in stages or not _is_same(stages[release.step][0], release.event):
-            raise NotAgreed(f"step {release.step!r} would release what run {release.run!r} has not reserved")
-        (given,) = self.database.execute(
-            "SELECT COUNT(*) FROM release WHERE party = ? AND run = ? AND step = ?",
-            (release.account, release.run, release.step),
-        ).fetchone()
-        if given >= stages[release.step][1]:
-            raise NotAgreed(f"run {release.run!r} has reserved {given} answers to step {release.step!r}, and gave them")
+    def _check_reserved(self, releases: Sequence[LedgerEntry]) -> None:
+        run, step, accounts = releases[0].run, releases[0].step, [one.account for one in releases]
+        if any((one.run, one.step) != (run, step) for one in releases) or len(set(accounts)) < len(accounts):
+            raise NotAgreed("answers that are written down together must be to one question, one of each account")
+        reserved = dict(self.look_up("SELECT party, reserved FROM {} run USING (party) WHERE run = ?", accounts, run))
+        select = "SELECT party, COUNT(*) FROM {} release USING (party) WHERE run = ? AND step = ? GROUP BY party"
+        given = dict(self.look_up(select, accounts, run, step))
+        for one in releases:
+            if not reserved.get(one.account):
+                raise NotAgreed(f"run {run!r} has reserved nothing here; begin a new run", account=one.account)
+            stages = _stages(str(reserved[one.account]))
+            if step not in stages or not _is_same(stages[step][0], one.event):
+                raise NotAgreed(f"step {step!r} would release what run {run!r} has not reserved", account=one.account)
+            if given.get(one.account, 0) >= stages[step][1]:
+                raise NotAgreed(
+                    f"run {run!r} has reserved {stages[step][1]} answers to step {step!r}, and gave them",
+                    account=one.account,
+                )
 
 
+@lru_cache(maxsize=256)  # every answer to a step costs the same
 def event_text(event: Event) -> str:
     """An event as the ledger holds it."""
     return json.dumps(to_json(event), sort_keys=True)
@@ -373,7 +354,12 @@ def _stages(text: str) -> dict[str, tuple[object, int]]:
 
 def _is_same(reserved: object, event: Event) -> bool:
     """Whether this is what was reserved; what no epsilon bounds is as good as anything else of that kind."""
-    return reserved == to_json(event) or (bool(why_not_private(event)) and bool(why_not_private(from_json(reserved))))
+    return reserved == _json(event) or (bool(why_not_private(event)) and bool(why_not_private(from_json(reserved))))
+
+
+@lru_cache(maxsize=256)
+def _json(event: Event) -> object:
+    return to_json(event)
 
 
 def _within(account: str, study: str | None) -> tuple[str, tuple[str, ...]]:

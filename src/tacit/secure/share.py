@@ -80,7 +80,7 @@ def join_all(held: Sequence[Words]) -> Ints:
     if any(words.shape != held[0].shape or len(words) != PARTS_HELD for words in held):
         raise CenterError("the nodes hold shares of different shapes")
     _check_common(held)
-    return _narrow(add(add(held[0][0], held[1][0]), held[2][0]))
+    return narrow(add(add(held[0][0], held[1][0]), held[2][0]))
 
 
 def join_real(held: Sequence[Shared]) -> Floats:
@@ -115,7 +115,8 @@ def _check_common(held: Sequence[Words]) -> None:
     raise CenterError(f"nodes {first} and {second} hold different values of the same share: one of them altered it")
 
 
-def _narrow(total: Words) -> Ints:
+def narrow(total: Words) -> Ints:
+    """Numbers modulo 2^128 as signed 64-bit integers; an `OutOfRange` if one needs more bits."""
     low = np.ascontiguousarray(total[:, 0]).view(np.int64)
     if not np.array_equal(total, extend(low)):
         raise OutOfRange("the sum does not fit the declared grid: a party sent shares of a number that is too large")

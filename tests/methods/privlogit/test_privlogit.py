@@ -39,6 +39,7 @@ from tacit.methods.privlogit.secure_newton import SecureNewton
 from tacit.methods.privlogit.statistic import Measure, Multiplied, Point, Questions
 from tacit.methods.privlogit.unit import Plan, Units, column_bounds
 from tacit.privacy.event import NotPrivate
+from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.center.product import EncryptedInverse, ProductTerms
 from tacit.secure.center.program import WHOLE
 from tacit.secure.digit import from_digits, to_digits
@@ -590,6 +591,7 @@ def test_what_does_not_fit_is_cut_off_and_never_refused() -> None:
 def test_garbage_in_an_envelope_is_noticed(secure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_data(100, 2)
     parties = Federation.split(X, y, n_parties=2, norm_bound=1.0, policy=ALLOWED)
+    parties.center = EmbeddedCenter()  # parties seal to nodes
     ask = InProcess.ask
 
     def garbled(self: InProcess, *given: Any) -> dict[str, Answer]:

@@ -4,10 +4,15 @@ It is written after every release and every run that begins, and before the answ
 its anchor, unless it was lost or exchanged for an older copy. A party then refuses to start: what it answered since is
 forgotten, and it would answer the same again with fresh noise. Nodes notice the same by the marks that a party signs
 (`secure/center/ledger_watch.py`), also when the whole folder was taken back.
+
+It is written over in place, as one sector of a disk: a process that is killed, and a power cut, leave the line that was
+there or the new one. A new file under the same name would cost more than all else that a party does for a question.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from pathlib import Path
 
@@ -18,9 +23,10 @@ from tacit.federation.log import Log
 from tacit.federation.member.folder import read_json
 from tacit.privacy.ledger import Ledger
 from tacit.secure.envelope import LedgerMark
-from tacit.storage import OWNER_ONLY, write_json
+from tacit.storage import OWNER_ONLY, write_whole
 
 FILE = "anchor.json"
+_SECTOR = 512  # bytes
 
 
 class AnchoredLedger:
@@ -37,6 +43,7 @@ class AnchoredLedger:
             SettingError: if it is missing, is another one, or lacks lines that it had.
         """
         self._path = folder / FILE
+        self._descriptor: int | None = None
         if not (folder / LEDGER).exists():
             raise _lost(folder, "is missing")
         self.ledger = Ledger(folder / LEDGER)
@@ -52,12 +59,20 @@ class AnchoredLedger:
         """Write down how far the ledger has come."""
         now = self._marks.now()
         form = {"epoch": now.epoch, "number": now.number, "line": now.line, "head": now.head}
+        text = json.dumps(form).ljust(_SECTOR - 1).encode() + b"\n"
         # Not waited for: after a power cut the ledger may be ahead of its anchor, never behind it.
-        write_json(self._path, form, mode=OWNER_ONLY, flush=False)
+        if self._descriptor is None:
+            if not self._path.exists() or self._path.stat().st_size != _SECTOR:  # of an earlier release
+                write_whole(self._path, text, mode=OWNER_ONLY, flush=False)
+            self._descriptor = os.open(self._path, os.O_WRONLY)
+        os.pwrite(self._descriptor, text, 0)
 
     def close(self) -> None:
         """Close the ledger."""
         self.ledger.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def _check(self, folder: Path) -> None:
         anchored = self._read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tacit.errors import SettingError
@@ -76,7 +77,7 @@ class Roster:
         rows = self._database.execute(
             f"SELECT form FROM member WHERE revoked IS {'NOT ' if revoked else ''}NULL ORDER BY seat, name"
         )
-        found = [Member.from_dict(json.loads(form)) for (form,) in rows]
+        found = [_member(form) for (form,) in rows]
         return [member for member in found if role is None or member.role == role]
 
     def seat(self, name: str) -> int | None:
@@ -232,3 +233,8 @@ class Roster:
     def _free_seat(self) -> int:
         taken = {self.seat(member.name) for member in self.members("center")}
         return next(seat for seat in range(N_NODES) if seat not in taken)
+
+
+@lru_cache(maxsize=1 << 16)  # members are read for every question, and their keys are checked each time they are parsed
+def _member(form: str) -> Member:
+    return Member.from_dict(json.loads(form))

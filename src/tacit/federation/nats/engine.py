@@ -26,6 +26,7 @@ from tacit.federation.nats.exchange import Request
 from tacit.federation.nats.kind import ABANDON, ASK, BEGIN, HELLO, REFUSAL, SPENT
 from tacit.federation.nats.letter import Letter
 from tacit.federation.nats.offer import Offer
+from tacit.secure.process_key import SealKeys
 from tacit.wire import Value
 
 _REFUSALS: dict[str, type[Refused]] = {kind.__name__: kind for kind in (PolicyRefusal, NotAgreed, OptedOut)}
@@ -191,7 +192,7 @@ class NatsEngine:
             )
         )
 
-    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: Sequence[bytes]) -> dict[str, Answer]:
+    def ask(self, start: RunStart, message: bytes, parties: Sequence[str], keys: SealKeys) -> dict[str, Answer]:
         """The answers of those parties that gave one in time; parties seal to the keys that they pinned, not `keys`.
 
         Raises:

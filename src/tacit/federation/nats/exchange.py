@@ -114,7 +114,8 @@ class Exchange:
         while not pending.is_enough and (left := deadline - clock()) > 0:
             await self._send_letters(pending, sorted(pending.missing))
             try:
-                await asyncio.wait_for(pending.done.wait(), timeout=min(repeat, left))
+                async with asyncio.timeout(min(repeat, left)):
+                    await pending.done.wait()
             except TimeoutError:
                 repeat = max(repeat, min(2 * repeat, _LONGEST_REPEAT))
         grace = clock() + _GRACE_SECONDS

@@ -95,6 +95,9 @@ class _Head:
     time: float
 
 
+_HEAD_FIELDS = tuple(field.name for field in fields(_Head))
+
+
 def write_letter(identity: Identity, *, kind: str, recipient: str, body: bytes = b"", **facts: str | int) -> Letter:
     """A new letter, dated now; sign it with `signed`."""
     nonce = _RNG.bytes(_NONCE_BYTES).hex()
@@ -112,7 +115,7 @@ def signed(letter: Letter, identity: Identity) -> bytes:
             f"a letter of kind {letter.kind!r} with {len(letter.body):,} bytes is over the limit of "
             f"{most_bytes(letter.kind):,}; ask for less in one round (fewer columns or parties)"
         )
-    head = encode_record(_Head(**{field.name: getattr(letter, field.name) for field in fields(_Head)}))
+    head = encode_record(_Head(**{name: getattr(letter, name) for name in _HEAD_FIELDS}))
     if len(head) > _MAX_HEAD:
         raise WireError(
             f"the names in a letter take {len(head):,} bytes, over the limit of {_MAX_HEAD:,}; use shorter ones"

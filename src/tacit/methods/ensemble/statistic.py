@@ -26,7 +26,7 @@ from tacit.rand import Rng
 Floats = npt.NDArray[np.float64]
 
 DISCLOSED = "votes or models are disclosed to a trusted entity"
-_BLOCK_VALUES = 2**22  # votes turned into floats at once: 32 MB
+_BLOCK_VALUES = 2**22  # votes held, and turned into floats, at once: 32 MB
 _LARGEST = 2.0**200  # of a public value: its square is a float
 _COINS = 32  # bytes that a party gives to the entity's noise
 
@@ -138,12 +138,13 @@ def vote_statistics(tables: Sequence[Table], plan: Plan, ballot: Ballot, *, rngs
 def _sealed(tables: Sequence[Table], plan: Plan, ballot: Ballot, rngs: Sequence[Rng]) -> list[Sealed]:
     opening = plan.opening(ballot)
     grid, event = opening.grid, plan.promise.event()
-    votes = votes_of(tables, ballot.rows, names=plan.local, l2=plan.l2, rngs=rngs)
     several = max(1, _BLOCK_VALUES // len(ballot.rows))
     replies: list[Sealed] = []
     for start in range(0, len(tables), several):
+        some = slice(start, start + several)
+        votes = votes_of(tables[some], ballot.rows, names=plan.local, l2=plan.l2, rngs=rngs[some])
         # Parties of one process draw from one generator of it, which is many times faster than from each one's own.
-        noised = grid.to_grid(opening.addends(votes[start : start + several]), rng=rngs[start])
+        noised = grid.to_grid(opening.addends(votes), rng=rngs[start])
         replies += [
             Sealed(addend=addend, event=event, n_parties=grid.total.least, bound=bound_of(grid)) for addend in noised
         ]

@@ -200,7 +200,7 @@ def _equal_at_stop(values: Values) -> Finding:
     worst = max(errors, key=lambda name: errors[name])
     why = f"the document's steps end up to {errors[worst]:.0e} from the optimum at the document's stop ({worst})"
     mean = sum(errors.values()) / len(errors)
-    return judged([mean <= 1e-3], f"{why}, {mean:.0e} on average; 1e-3 is what the eye tells apart on a plot")
+    return judged([mean <= 1e-3], f"{why}, {mean:.0e} on average (1e-3 is asked); a plot would not show it")
 
 
 FIGURE_5_2 = Reproduction(

@@ -52,6 +52,7 @@ from tacit.secure.center.message import (
 )  # fmt: skip
 from tacit.secure.center.product import ADDS, DECRYPTS, EncryptedInverse, Form, ProductTerms
 from tacit.secure.envelope import OPEN
+from tacit.secure.process_key import ProcessKey
 from tacit.secure.ring import Floats, Ints
 from tacit.secure.share import Shared, join_all, join_real
 from tacit.wire import Value
@@ -65,8 +66,8 @@ class Center(Protocol):
     """Whoever opens sums and computes: nodes in this process, on this machine, or on three."""
 
     @property
-    def keys(self) -> tuple[bytes, ...]:
-        """The nodes' public keys, to which parties seal."""
+    def keys(self) -> tuple[bytes, ...] | ProcessKey:
+        """To which parties seal: the nodes' public keys, or the key of this process."""
         ...
 
     def open_sum(self, context: str, envelopes: Envelopes) -> Ints:
