@@ -213,10 +213,14 @@ def cells(one: dict[str, Any]) -> list[str]:
     return [
         f"{own['processor']:.1f} s, {own['processor'] / plain['processor']:.3g} times the plain fit",
         f"{own['wall']:.1f} s, {own['wall'] / plain['wall']:.3g} times",
-        f"{one['bytes'] / 1e6:.3g} MB, {one['bytes'] / (8 * one['n'] * one['d']):.2g} of the table",
-        f"{own['memory'] / 1e6:.0f} MB",
+        f"{_short(one['bytes'] / 1e6)} MB, {one['bytes'] / (8 * one['n'] * one['d']):.2g} of the table",
+        f"{own['memory'] / 1e6:,.0f} MB",
         str(one["rounds"]),
     ]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def exponents(points: list[dict[str, Any]], axis: str) -> list[str]:

@@ -41,6 +41,7 @@ from tacit.methods.privlogit.unit import Plan, Units, column_bounds
 from tacit.privacy.event import NotPrivate
 from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.center.product import EncryptedInverse, ProductTerms
+from tacit.secure.center.program import WHOLE
 from tacit.secure.digit import from_digits, to_digits
 
 from ..conftest import derived, make_data
@@ -105,6 +106,16 @@ def test_it_equals_the_pooled_fit(
     parties = Federation.split(X, y, n_parties=3, norm_bound=norm_bound, policy=ALLOWED)
     plain = Pooled(l2=l2, fit_intercept=fit_intercept).fit(parties)
     model = make(l2=l2, fit_intercept=fit_intercept).fit(parties)
+    assert relative_error(model, plain) <= 1e-8
+    assert_same_table(model, plain, rtol=1e-4)
+
+
+def test_a_fit_whose_curvature_the_center_halves_is_the_pooled_fit() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, WHOLE + 2))
+    y = (rng.random(3000) < expit(X[:, :5].sum(axis=1))).astype(np.int64)
+    parties = Federation.split(X, y, n_parties=3, policy=ALLOWED)
+    plain, model = Pooled(l2=1.0).fit(parties), PrivLogit(l2=1.0).fit(parties)
     assert relative_error(model, plain) <= 1e-8
     assert_same_table(model, plain, rtol=1e-4)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.experimental
 import numpy as np
 import pytest
 
@@ -11,7 +13,15 @@ from tacit.rand import Rng
 from tacit.record import encode_record
 from tacit.secure.center.message import Compute, Keep
 from tacit.secure.center.process import ProcessCenter
-from tacit.secure.center.program import BLOCK, PROGRAMS, contrasts_digest, find_program, inversion_steps, public_value
+from tacit.secure.center.program import (
+    BLOCK,
+    PROGRAMS,
+    WHOLE,
+    contrasts_digest,
+    find_program,
+    inversion_steps,
+    public_value,
+)
 
 from .conftest import curvature, keep, newton, seal_all
 
@@ -73,6 +83,32 @@ def test_a_gradient_of_other_features_is_not_multiplied_with_blocks(computing: P
     computing.compute(run, "invert_blocks")
     with pytest.raises(CenterError, match="not of the blocks' features"):
         computing.compute(run, "step_blocks")
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e4])
+def test_a_large_matrix_is_inverted_by_halves(computing: ProcessCenter, run: str, condition: float) -> None:
+    d = WHOLE + 13
+    A = curvature(d, condition)
+    keep(computing, run, curvature=A, gradient=np.eye(d))
+    assert computing.compute(run, "invert") == {"residual_ok": 1}
+    X, expected = computing.compute(run, "step")["step"], np.linalg.inv(A)
+    assert np.linalg.norm(X - expected) < 1e-10 * condition * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize(("d", "bits"), [(WHOLE + 1, 12), (WHOLE + 1, 4), (4 * WHOLE + 3, 6)])
+def test_halves_never_exceed_the_inverse(d: int, bits: int) -> None:
+    """Also where steps end early, A X has eigenvalues in (0, 1], from which further steps lead to the inverse."""
+    A = curvature(d, 2.0**10)
+    invert, refine = PROGRAMS["invert"].function, PROGRAMS["refine"].function
+    assert invert is not None
+    assert refine is not None
+    with jax.experimental.enable_x64():
+        X, _, settled = invert(A, tolerance=1e-5, condition_bits=bits)
+        eigenvalues = np.linalg.eigvals(A @ np.asarray(X)).real
+        assert eigenvalues.min() > 0
+        assert eigenvalues.max() < 1 + 1e-6
+        assert bool(settled) == (bits >= 10)
+        assert refine(A, X, tolerance=1e-5, condition_bits=10)[2] == 1
 
 
 def test_a_singular_matrix_has_no_inverse_however_it_is_rounded(computing: ProcessCenter, run: str) -> None:

@@ -22,6 +22,7 @@ from tacit.methods.privlogit.statistic import KEPT_BITS, LOSS_BITS, OPENED_BITS,
 from tacit.methods.privlogit.unit import Plan, Units
 from tacit.models.diagnosis import explain_separable
 from tacit.secure.center.product import Form
+from tacit.secure.center.program import WHOLE
 
 Floats = npt.NDArray[np.float64]
 
@@ -112,18 +113,18 @@ class CenterFit(SecureFit):
     def _invert_curvature(self, shortfall: float) -> None:
         """With two classes the inverse of the bound is near enough to start from: the condition does not matter.
 
-        The curvature is at least 1 / shortfall of its bound: that is the condition of the product with it. The
-        shortfall is an estimate, so that twice as much is allowed.
+        The curvature is at least 1 / shortfall of its bound: that is the condition of its product with the inverse. A
+        matrix that the center halves is inverted sooner from nothing, for a larger condition than the bound's.
         """
-        wanted = math.log2(2 * shortfall)
-        bits = next((n for n in _REFINEMENT_BITS if n >= wanted), _REFINEMENT_BITS[-1])
-        if not (self._invert() if len(self.shape) > 1 else self._refine(bits)):
+        bits = next((n for n in _REFINEMENT_BITS if 2.0**n >= shortfall), _REFINEMENT_BITS[-1])
+        anew = len(self.shape) > 1 or self.size > WHOLE
+        if not (self._invert(_CONDITION_BITS + _FURTHER_BITS) if anew else self._refine(bits)):
             # While the bound has an inverse: the curvature vanishes where probabilities are 0 or 1.
             raise explain_separable(self.problem)
 
-    def _invert(self) -> bool:
+    def _invert(self, condition_bits: int = _CONDITION_BITS) -> bool:
         """Steps that suffice for a moderate condition, then blocks of further ones; whether the inverse has settled."""
-        opened = self.channel.compute("invert" + self.program_kind, tolerance=_RESIDUAL, condition_bits=_CONDITION_BITS)
+        opened = self.channel.compute("invert" + self.program_kind, tolerance=_RESIDUAL, condition_bits=condition_bits)
         return bool(opened["residual_ok"] > 0) or self._refine(_FURTHER_BITS)
 
     def _refine(self, condition_bits: int) -> bool:

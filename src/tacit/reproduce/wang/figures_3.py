@@ -206,7 +206,7 @@ STAND_IN = (
 )
 SETTING = (
     "A network with 50 and 20 hidden neurons; equal shares for {banks} banks and a test set; {iterations} iterations, "
-    "each of which asks every bank once; ten runs (card fraud) or three with other shares, first weights and noise. "
+    "each of which asks every bank once; ten runs with other shares, first weights and noise. "
     "{varied} Columns are standardised by records that the cut leaves out. *As printed*, epsilon is that of one noise "
     "in one iteration. *Sound*, it is that of the whole run at delta 1e-6. *Plain* uploads whole gradients without "
     "noise."

@@ -28,7 +28,8 @@ Why parties declare the contrasts of `variances`. The inverse X is symmetric and
 So a party derives C from the study and binds its digest to the curvature that it seals. A node opens `variances` of an
 inverse for that C alone, however often it is asked, and of an inverse for which none was declared, not at all.
 
-Why `inverse` is 0 until it has settled. Every X on the way is a polynomial p(A), and the coordinator knows which.
+Why `inverse` is 0 until it has settled. Every X on the way is a polynomial p(A), and the coordinator knows which. (If A
+is halved, X is made of such polynomials of its parts, which tell no less.)
 1. From steps at points near 0, where the gradient changes by A times the way, it has p(A) A as a matrix.
 2. That has A's eigenvectors, and eigenvalues p(e) e, from which e follows: all of A would be known.
 3. Of a settled X that matrix is the identity, up to the residual, which is at most 1e-5.
@@ -60,6 +61,9 @@ _LARGEST_RESIDUAL = 1e-5  # of an inverse from which anything is opened, whateve
 _LARGEST_PUBLIC = 2.0**22  # as a party's addend
 BLOCK = 256
 """Features in a block, for every run alike: of so many numbers, blocks have one shape."""
+WHOLE = 128
+"""Features of the largest matrix that is inverted in one piece; a larger one is halved."""
+
 _SETTLED = 1e-6  # an interval from which one plain step reaches the last of 40 bits
 
 
@@ -195,8 +199,34 @@ def _compare(likelihood: Array, accepted: Array, *, tolerance: Array) -> tuple[A
 
 
 def _inverse(A: Array, condition_bits: int) -> Array:
+    if A.ndim == 2 and len(A) > WHOLE:
+        return _stepped(A, _inverse_of_halves(A, condition_bits), [(2.0, 1.0)])
     (b, c), *steps = inversion_steps(2.0**condition_bits)
     return _stepped(A, b * _identity(A) - c * A, steps)  # the first step is from X = I
+
+
+def _inverse_of_halves(A: Array, condition_bits: int) -> Array:
+    """The inverse from those of two matrices of half the size: a quarter of the work, and a ninth if halved twice.
+
+    With A = [[P, Q], [Q', R]], W = P^-1 Q and S = R - Q'W, the inverse is [[P^-1 + W S^-1 W', -W S^-1], [.., S^-1]].
+    1. P and S have eigenvalues between A's: P is a part of A, and S^-1 is a part of A^-1. So what suffices for A does
+       for both, and nothing outgrows the fixed point.
+    2. Where steps end early, P and S have inverses that are too small in every direction, and S is then too large. So X
+       is the inverse of a matrix that exceeds A: A X has eigenvalues in (0, 1], from which `refine` goes on.
+    """
+    import jax.numpy as jnp
+
+    if len(A) <= WHOLE:
+        return _inverse(A, condition_bits)
+    m = len(A) // 2
+    Q = A[:m, m:]
+    first = _inverse_of_halves(A[:m, :m], condition_bits)
+    W = first @ Q
+    last = _inverse_of_halves(A[m:, m:] - Q.T @ W, condition_bits)
+    V = W @ last
+    return jnp.concatenate(
+        [jnp.concatenate([first + V @ W.T, -V], axis=1), jnp.concatenate([-V.T, last], axis=1)], axis=0
+    )
 
 
 def _stepped(A: Array, X: Array, steps: Iterable[tuple[float, float]]) -> Array:
