@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 RECORDS, COLUMNS, PUBLIC_ROWS = 22, 10, 500
-EPSILON = 0.1
+EPSILON, DELTA = 0.1, 1e-6  # no grid is fine enough for pure noise of a million parties at this epsilon
 BEGIN, END = "<!-- parties -->\n", "<!-- end of parties -->"
 
 
@@ -62,11 +62,11 @@ def measure(n_parties: int) -> dict[str, Any]:
     made, made_busy = time.perf_counter() - start, time.process_time() - busy
     del X, y, groups
     gc.collect()
-    model = Ensemble(epsilon=EPSILON, delta=0, public=public).fit(parties)
+    model = Ensemble(epsilon=EPSILON, delta=DELTA, public=public).fit(parties)
     wall, busy = time.perf_counter() - start, time.process_time() - busy
     paid = ledger.database.execute("SELECT COUNT(*), COUNT(DISTINCT party) FROM release").fetchone()
     assert paid == (n_parties, n_parties), paid
-    assert all(abs(ledger.epsilon(name, delta=1e-9) - EPSILON) < 1e-9 for name in parties.names[:: n_parties // 100])
+    assert all(abs(ledger.epsilon(name, delta=DELTA) - EPSILON) < 1e-4 for name in parties.names[:: n_parties // 100])
     for name in parties.names[:: n_parties // 100]:
         assert parties.guard(name).log.verify() == 2
     return {
