@@ -13,6 +13,7 @@ from tacit.errors import AddendRefused, BudgetExceeded, CenterError, NotAgreed, 
 from tacit.federation import engine as engine_module
 from tacit.federation import federation as federation_module
 from tacit.federation.group import SumGroup
+from tacit.federation.log import _LAST_LINES, Log, _tails
 from tacit.federation.message import Answer
 from tacit.privacy.event import Pure
 from tacit.privacy.ledger import Beginning, LedgerEntry, Reservation, RunEntry, Stage
@@ -220,3 +221,17 @@ def test_a_group_that_is_packed_otherwise_is_none() -> None:
             SumGroup.decode(wire.encode({**form, "names": names}))
     with pytest.raises(WireError, match="sum group"):
         SumGroup.decode(wire.encode({**form, "names": [packed], "sizes": np.array([1, -1])}))
+
+
+# --- what grows with a ledger's age ----------------------------------------------------------------------------------
+
+
+def test_the_last_line_of_a_long_log_is_found_without_a_look_at_the_others() -> None:
+    ledger = Ledger()
+    for party in "ab":
+        log = Log(ledger, party)
+        for count in range(3):
+            log.append("released", count=count)
+    assert {name: line for name, (line, _) in _tails(ledger, ["a", "b", "c"]).items()} == {"a": 3, "b": 3}
+    plan = [str(row[-1]) for row in ledger.look_up("EXPLAIN QUERY PLAN " + _LAST_LINES, ["a"])]
+    assert any("(party=? AND line=?)" in step for step in plan)

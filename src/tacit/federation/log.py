@@ -36,6 +36,10 @@ CREATE TABLE IF NOT EXISTS log_day (
     lines INTEGER NOT NULL
 ) WITHOUT ROWID
 """
+_LAST_LINES = (
+    "SELECT party, line, hash FROM {} log USING (party) WHERE line = (SELECT MAX(line) FROM log AS own WHERE "
+    "own.party = each.party)"  # of log.party it would look at every line
+)
 Fact = str | int | float | None
 
 _ENDLESS = ("refused", "repeated", "began", "abandoned")  # decisions that whoever asks can bring about without end
@@ -154,11 +158,7 @@ def append_all(logs: Sequence[Log], decision: str, facts: Sequence[Mapping[str, 
 
 def _tails(ledger: Ledger, parties: Sequence[str]) -> dict[str, tuple[int, str]]:
     """The number of the last line, and the hash over all, of each party that has lines."""
-    select = (
-        "SELECT party, line, hash FROM {} log USING (party) WHERE line = (SELECT MAX(line) FROM log AS own WHERE "
-        "own.party = log.party)"
-    )
-    return {str(party): (int(line), str(hash_)) for party, line, hash_ in ledger.look_up(select, parties)}
+    return {str(party): (int(line), str(hash_)) for party, line, hash_ in ledger.look_up(_LAST_LINES, parties)}
 
 
 def _lines_of(ledger: Ledger, parties: Sequence[str], day: int) -> dict[str, int]:

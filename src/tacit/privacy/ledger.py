@@ -245,8 +245,10 @@ class Ledger:
         return {str(account): bytes(answer) for account, answer in self.look_up(select, accounts, question)}
 
     def look_up(self, select: str, accounts: Collection[str], *values: str | int) -> list[tuple[Any, ...]]:
-        """The rows of a table at these accounts: `select` has {} where they are joined."""
-        each = "(SELECT value AS party FROM json_each(?)) CROSS JOIN"  # a cross join keeps this order of the two
+        """The rows of a table at these accounts: `select` has {} where they are joined, each as `each.party`."""
+        each = (
+            "(SELECT value AS party FROM json_each(?)) AS each CROSS JOIN"  # a cross join keeps this order of the two
+        )
         return self.database.execute(select.format(each), (json.dumps(list(accounts)), *values)).fetchall()
 
     def event(self, account: str, study: str | None = None) -> Event:
