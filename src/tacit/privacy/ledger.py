@@ -314,7 +314,10 @@ class Ledger:
     def _check_reserved(self, releases: Sequence[LedgerEntry]) -> None:
         run, step, accounts = releases[0].run, releases[0].step, [one.account for one in releases]
         if any((one.run, one.step) != (run, step) for one in releases) or len(set(accounts)) < len(accounts):
-            raise NotAgreed("answers that are written down together must be to one question, one of each account")
+            raise NotAgreed(
+                "answers that are written down together must be to one question, one of each account; "
+                "two parties cannot share one table, so give each its own"
+            )
         reserved = dict(self.look_up("SELECT party, reserved FROM {} run USING (party) WHERE run = ?", accounts, run))
         select = "SELECT party, COUNT(*) FROM {} release USING (party) WHERE run = ? AND step = ? GROUP BY party"
         given = dict(self.look_up(select, accounts, run, step))
