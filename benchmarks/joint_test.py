@@ -1,7 +1,8 @@
 """How often the joint test of a factor is wrong, and how often it finds a real effect, under privacy.
 
-    python benchmarks/joint_test.py --runs 300
+    python benchmarks/joint_test.py [--runs 300] [--cells 6000/1/0 ...]
 
+A cell is a number of records, an epsilon and an effect.
 A factor with four levels, an age and a binary column; three parties. Without an effect of the factor a test at the
 level of 5 % may reject 5 % of the time. The column `noise ignored` does the same with the covariance of the exact
 fit, as a test would that does not count the noise that was added for privacy.
@@ -22,6 +23,9 @@ SCHEMA = tacit.Schema(
     (tacit.Numeric("age", 20, 90), tacit.Categorical("pain", LEVELS), tacit.Binary("sex", ("F", "M"))),
     tacit.Target("disease", ("no", "yes")),
 )
+CELLS = [
+    f"{setting}/{effect}" for setting in ("1500/0.3", "1500/1", "6000/0.3", "6000/1", "6000/3") for effect in (0, 0.8)
+]
 ROWS = [1, 2, 3]  # the factor's, of (age, pain x 3, sex, intercept)
 
 
@@ -61,18 +65,17 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=300)
-    runs = parser.parse_args().runs
+    parser.add_argument("--cells", nargs="+", default=CELLS, help="such as 6000/1/0; all if left out")
+    arguments = parser.parse_args()
+    runs = arguments.runs
     print("| records | epsilon | effect | rejected, of those told | noise ignored | not identified |")
     print("|---|---|---|---|---|---|")
-    for n, epsilon in ((1500, 0.3), (1500, 1.0), (6000, 0.3), (6000, 1.0), (6000, 3.0)):
-        for effect in (0.0, 0.8):
-            rejected, ignored, silent = rejections(n, epsilon, effect, runs)
-            told = max(runs - silent, 1)
-            print(
-                f"| {n:,} | {epsilon:g} | {effect:g} | {rejected / told:.3f} | {ignored / told:.3f} | "
-                f"{silent / runs:.3f} |",
-                flush=True,
-            )
+    for cell in arguments.cells:
+        n, epsilon, effect = (float(number) for number in cell.split("/"))
+        rejected, ignored, silent = rejections(int(n), epsilon, effect, runs)
+        told = max(runs - silent, 1)
+        shares = f"{rejected / told:.3f} | {ignored / told:.3f} | {silent / runs:.3f}"
+        print(f"| {n:,.0f} | {epsilon:g} | {effect:g} | {shares} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from tacit.federation.guard import Guard
 from tacit.federation.member.identity import Identity
 from tacit.federation.message import Answer, Question, question_digest
 from tacit.federation.nats.kind import ANSWER, ASK
-from tacit.federation.nats.letter import Freshness, read_letter, signed, write_letter
+from tacit.federation.nats.letter import Freshness, read_letter, tagged, write_letter
+from tacit.federation.nats.session import AcceptedSessions, LetterSession, OfferedSessions
 from tacit.federation.policy import Policy
 from tacit.rand import Rng
 
@@ -52,6 +53,10 @@ class Round:
         self._guard.begin("run", AGREEMENT, self._group)
         self._plan = AGREEMENT.terms(SCHEMA, self._group).digest
         self._fresh = Freshness()
+        offered = OfferedSessions(self._coordinator.member)
+        self._accepted = AcceptedSessions(self._party.member, self._coordinator.member)
+        offered.take(self._party.member, self._accepted.accept(offered.offer))
+        self._session = offered.find(self._party.member)
 
     def count(self, statement: str) -> None:
         self.n_commits += statement == "COMMIT"
@@ -73,14 +78,19 @@ class Round:
         message = timed("coordinator: encode, once for all", question.encode)
         about = timed("coordinator: digest, once for all", lambda: question_digest(message))
 
-        def letter_to(sender: Identity, recipient: str, kind: str, body: bytes) -> bytes:
-            letter = write_letter(sender, kind=kind, recipient=recipient, body=body, run="run", about=about)
-            return signed(letter, sender)
+        session, find = self._session, self._accepted.find
+        assert session is not None
+        own = find(session.name)
+        assert own is not None
 
-        asked = timed("coordinator: sign, for each", lambda: letter_to(coordinator, "north", ASK, message))
+        def letter_to(sender: Identity, end: LetterSession, recipient: str, kind: str, body: bytes) -> bytes:
+            letter = write_letter(sender, kind=kind, recipient=recipient, body=body, run="run", about=about)
+            return tagged(letter, end)
+
+        asked = timed("coordinator: tag, for each", lambda: letter_to(coordinator, session, "north", ASK, message))
         believed = timed(
-            "party: verify and read",
-            lambda: read_letter(asked, sender=coordinator.member, recipient="north", kinds=(ASK,)),
+            "party: check the tag and read",
+            lambda: read_letter(asked, sender=coordinator.member, recipient="north", kinds=(ASK,), find=find),
         )
         timed("party: fresh", lambda: self._fresh.check(believed))
         timed("party: asked before?", lambda: guard.recall(believed.body))
@@ -93,10 +103,12 @@ class Round:
         )
         answer = timed("party: charge, store, flush", lambda: guard.release(believed.body, reply, ()))
         timed("party: anchor", self.anchored.anchor)
-        sent = timed("party: sign", lambda: letter_to(party, "coordinator", ANSWER, answer))
+        sent = timed("party: tag", lambda: letter_to(party, own, "coordinator", ANSWER, answer))
         got = timed(
-            "coordinator: verify, for each",
-            lambda: read_letter(sent, sender=party.member, recipient="coordinator", kinds=(ANSWER,)),
+            "coordinator: check the tag, for each",
+            lambda: read_letter(
+                sent, sender=party.member, recipient="coordinator", kinds=(ANSWER,), find=lambda _: session
+            ),
         )
         timed("coordinator: decode, for each", lambda: Answer.decode(got.body))
 

@@ -1,4 +1,4 @@
-"""A round of three parties, 1,000 floats each way, against a bare request: TLS, keys, signatures, guard and ledger.
+"""A round of three parties, 1,000 floats each way, against a bare request: TLS, keys, sessions, guard and ledger.
 
     python benchmarks/rounds.py [ROUNDS] [FOLDER]
 
@@ -233,7 +233,8 @@ class Real:
 
 
 def measure(turn: Callable[[], list[float]], processes: Mapping[str, int], measured: Measured) -> None:
-    before = {name: processor_seconds(process) for name, process in processes.items()}
+    # The coordinator's process reads these numbers, so its own come last before the turn and first after it.
+    before = {name: processor_seconds(process) for name, process in reversed(list(processes.items()))}
     measured.rounds += turn()
     after = {name: processor_seconds(process) for name, process in processes.items()}
     measured.processors.append({name: after[name] - before[name] for name in processes})

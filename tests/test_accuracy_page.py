@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,6 +127,7 @@ def test_shuffled_labels_say_nothing_and_test_labels_stay(bench, monkeypatch) ->
     assert found.shuffled(1).y_test is found.y_test
 
 
+@pytest.mark.skipif(not os.environ.get("TACIT_DATA"), reason="set TACIT_DATA to the data folder")
 def test_records_of_all_tables_are_used(bench) -> None:
     found = bench.script.data("wine_quality")
     assert len(found.y) + len(found.y_test) == 1_599 + 4_898

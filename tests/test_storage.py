@@ -233,3 +233,82 @@ def test_json_is_written_to_be_read(tmp_path: Path) -> None:
     text = (tmp_path / "file.json").read_text()
     assert json.loads(text) == {"a": [1, None]}
     assert text.endswith("}\n")
+
+
+# --- what is known of a file -----------------------------------------------------------------------------------------
+
+
+def test_what_is_known_of_a_file_lasts_until_somebody_else_writes_to_it(tmp_path: Path) -> None:
+    own, other = opened(tmp_path / "notes.db"), opened(tmp_path / "notes.db")
+    own.known["notes"] = ["a"]
+    own.execute("INSERT INTO note VALUES (1, 'a')")
+    with own.transaction():
+        own.execute("INSERT INTO note VALUES (2, 'b')")
+        own.known["notes"] = ["a", "b"]
+    notes(other)
+    assert own.known == {"notes": ["a", "b"]}
+    other.execute("INSERT INTO note VALUES (3, 'c')")
+    assert own.known == {}
+    own.known["notes"] = notes(own)
+    other.execute("DELETE FROM note")
+    with own.transaction() as database:  # nobody else can write from here on
+        assert database.known == {}
+    own.close()
+    other.close()
+
+
+def test_what_was_taken_back_is_not_known() -> None:
+    database = opened(None)
+    database.known["notes"] = []
+
+    def fail() -> None:
+        with database.transaction():
+            database.execute("INSERT INTO note VALUES (1, 'a')")
+            database.known["notes"] = ["a"]
+            raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        fail()
+    assert database.known == {}
+    assert notes(database) == []
+
+
+def test_what_is_known_has_a_bound() -> None:
+    database = opened(None)
+    for number in range(10_000):
+        database.known[number] = number
+    assert len(database.known) <= 1025
+
+
+def test_after_a_commit_that_fails_nothing_is_left_open(tmp_path: Path) -> None:
+    """As on a full disk: whatever came next would have joined the open transaction, and never been on the disk."""
+    database = opened(tmp_path / "notes.db")
+    database.execute("CREATE TABLE about (number INTEGER REFERENCES note DEFERRABLE INITIALLY DEFERRED)")
+    database.execute("PRAGMA foreign_keys = ON")
+    with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"), database.transaction():
+        database.execute("INSERT INTO about VALUES (7)")  # is only looked at by the commit
+    assert not database.in_transaction
+    with database.transaction():
+        database.execute("INSERT INTO note VALUES (1, 'a')")
+    assert notes(opened(tmp_path / "notes.db")) == ["a"]
+    database.close()
+
+
+def test_a_transaction_that_is_interrupted_while_it_begins_is_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in a notebook: all that came later would have joined it, and been gone with the process."""
+    database = opened(tmp_path / "notes.db")
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "_look", interrupt)
+        with pytest.raises(KeyboardInterrupt), database.transaction():  # noqa: PT012, RUF100
+            pass
+    assert not database.in_transaction
+    with database.transaction():
+        database.execute("INSERT INTO note VALUES (1, 'a')")
+    assert notes(opened(tmp_path / "notes.db")) == ["a"]
+    database.close()

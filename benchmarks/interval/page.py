@@ -24,6 +24,7 @@ These rows were looked at while the intervals were built. Of the real records be
 looked at, and default_credit and heart_disease were not. When a direction counts as drowned was chosen on other draws
 of the same rows (seeds from 10,000 on; here they begin at 0). So was what a curvature that is off does to an interval.
 How far made-up rows are trusted, and how much a category may matter beforehand, was chosen on adult.
+The shape of the rows was chosen by how well models predict on adult, bank_marketing and default_credit, among others.
 These lines are therefore no test on laws never seen.
 
 | rows | what was drawn | declared |
@@ -84,7 +85,7 @@ REAL = (
     "| spread | wider | runs |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
-VERSION = 6  # of the intervals: raised where they are made in another way
+VERSION = 8  # of the intervals: raised where they are made in another way
 EARLIER = """
 Lines with * after the number of runs were measured with an earlier version of the model or of its intervals, and wait
 to be measured again.

@@ -10,9 +10,10 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tacit.errors import SettingError
 from tacit.rand import Rng
@@ -20,6 +21,7 @@ from tacit.rand import Rng
 VERSION = 1
 OWNER_ONLY = 0o600
 _MEMORY = ":memory:"
+_MOST_KNOWN = 1024
 _TIMEOUT = 30.0  # seconds for which another process may hold the file
 _RNG = Rng.system()
 
@@ -31,19 +33,79 @@ class Database(sqlite3.Connection):
         A statement outside a transaction, and a transaction as a whole, is on the disk when it has returned.
     """
 
-    @contextmanager
-    def transaction(self) -> Iterator[Database]:
+    _known: dict[Hashable, Any] | None = None
+    _state = -1  # of the file, when something was last known of it
+    _is_seen = False  # whether the file was looked at for the reading that is going on
+
+    def transaction(self) -> AbstractContextManager[Database]:
         """All or nothing; a transaction within a transaction joins it."""
-        if self.in_transaction:
-            yield self
-            return
-        self.execute("BEGIN IMMEDIATE")
+        return _Transaction(self)
+
+    @property
+    def known(self) -> dict[Hashable, Any]:
+        """What is in this file, as far as somebody who read or wrote it put it here, so that it is not looked up again.
+
+        Whoever keeps something here changes it with each statement that makes it untrue. It is empty once another
+        connection has written to the file, and once a transaction was taken back.
+        """
+        if self._known is None or not (self._is_seen or self.in_transaction):  # in a transaction nobody else writes
+            self._look()
+        assert self._known is not None
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        return self._known
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Several look-ups as one: what is known at the start counts for all, whatever others write meanwhile."""
+        self._look()
+        self._is_seen = True
         try:
-            yield self
-        except BaseException:
+            yield
+        finally:
+            self._is_seen = False
+
+    def _look(self) -> None:
+        (state,) = self.execute("PRAGMA data_version").fetchone()  # SQLite's count of what other connections commit
+        if state != self._state or self._known is None:
+            self._state, self._known = state, {}
+
+    def _take_back(self) -> None:
+        self._known = None
+        if self.in_transaction:
             self.execute("ROLLBACK")
+
+
+class _Transaction:
+    """A transaction, or a part of the one that is open."""
+
+    __slots__ = ("_database", "_is_part")
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._is_part = database.in_transaction
+
+    def __enter__(self) -> Database:
+        if not self._is_part:
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database._look()
+            except BaseException:  # such as Ctrl-C
+                self._database._take_back()
+                raise
+        return self._database
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._is_part:
+            return
+        if kind is not None:
+            self._database._take_back()
+            return
+        try:
+            self._database.execute("COMMIT")
+        except BaseException:  # such as a full disk: nothing that comes later may join what is still open
+            self._database._take_back()
             raise
-        self.execute("COMMIT")
 
 
 def open_database(

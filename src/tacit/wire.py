@@ -40,8 +40,11 @@ MAX_BYTES = 1 << 31
 MAX_VALUES = 1 << 18
 _MAX_NDIM = 4
 _DTYPES = {b"d": "<f8", b"q": "<i8", b"Q": "<u8", b"B": "|u1", b"?": "|b1"}
-_U8, _U32, _U64, _I64, _F64 = (struct.Struct(f"<{code}") for code in "BIQqd")  # compiled once
+_read_u32, _read_i64, _read_f64 = (struct.Struct(f"<{code}").unpack_from for code in "Iqd")
 _CODES = {np.dtype(name): code for code, name in _DTYPES.items()}
+_READ_DTYPES = {ord(code): np.dtype(name) for code, name in _DTYPES.items()}
+_SIZED, _INTEGER, _FLOAT = (struct.Struct(f"<c{code}") for code in "Iqd")  # a tag, and what follows it
+_S, _B, _I, _D, _L, _M, _A, _N, _T, _F = b"SBIDLMANTF"  # the tags, as numbers
 
 
 def encode(value: Value) -> bytes:
@@ -59,10 +62,14 @@ def decode(message: bytes) -> Value:
     """The value that `message` encodes; a `WireError` for anything else, trailing bytes included."""
     if len(message) > MAX_BYTES:
         raise WireError(f"a message of {len(message)} bytes is over the limit of {MAX_BYTES}")
-    reader = _Reader(message)
-    value = reader.value(depth=0)
-    if reader.at != len(message):
-        raise WireError(f"{len(message) - reader.at} bytes follow the end of the message")
+    try:
+        value, end = _Reader(message).value(0, depth=0)
+    except (struct.error, IndexError) as error:
+        raise _cut_off(message) from error
+    except UnicodeDecodeError as error:
+        raise WireError("a text is not UTF-8") from error
+    if end != len(message):
+        raise WireError(f"{len(message) - end} bytes follow the end of the message")
     return value
 
 
@@ -74,9 +81,33 @@ def digest(value: Value) -> str:
 def _encode(value: Value, parts: list[bytes], depth: int) -> None:
     if depth > MAX_DEPTH:
         raise WireError(f"a message may nest {MAX_DEPTH} levels deep, no more")
-    if type(value) is str:  # most of a message's values: keys and names
-        parts.append(_sized(b"S", value.encode()))
-        return
+    kind = type(value)
+    if kind is str:  # most of a message's values: names
+        data = value.encode()  # type: ignore[union-attr]
+        parts.append(_SIZED.pack(b"S", len(data)) + data)
+    elif kind is dict:
+        _encode_mapping(value, parts, depth)  # type: ignore[arg-type]
+    elif kind is int and -(1 << 63) <= value < 1 << 63:  # type: ignore[operator]
+        parts.append(_INTEGER.pack(b"I", value))
+    elif kind is float:
+        parts.append(_FLOAT.pack(b"D", value))
+    elif kind is np.ndarray:
+        _encode_array(value, parts)  # type: ignore[arg-type]
+    else:
+        _encode_other(value, parts, depth)
+
+
+def _encode_mapping(value: Mapping[str, Value], parts: list[bytes], depth: int) -> None:
+    parts.append(_SIZED.pack(b"M", len(value)))
+    for key in sorted(value):
+        if not isinstance(key, str):
+            raise WireError(f"a key of type {type(key).__name__} has no encoding; keys are text")
+        parts.append(_key(key))
+        _encode(value[key], parts, depth + 1)
+
+
+def _encode_other(value: Value, parts: list[bytes], depth: int) -> None:
+    """Encode what is not one of the most frequent types."""
     match value:
         case None:
             parts.append(b"N")
@@ -85,24 +116,19 @@ def _encode(value: Value, parts: list[bytes], depth: int) -> None:
         case int() | np.integer():
             if not -(1 << 63) <= int(value) < 1 << 63:
                 raise WireError("an integer outside 64 bits has no encoding; send it as bytes")
-            parts.append(b"I" + _I64.pack(int(value)))
+            parts.append(_INTEGER.pack(b"I", int(value)))
         case float() | np.floating():
-            parts.append(b"D" + _F64.pack(float(value)))
+            parts.append(_FLOAT.pack(b"D", float(value)))
         case str():
             parts.append(_sized(b"S", value.encode()))
         case bytes():
             parts.append(_sized(b"B", value))
         case list() | tuple():
-            parts.append(b"L" + _U32.pack(len(value)))
+            parts.append(_SIZED.pack(b"L", len(value)))
             for item in value:
                 _encode(item, parts, depth + 1)
         case Mapping():
-            parts.append(b"M" + _U32.pack(len(value)))
-            for key in sorted(value):
-                if not isinstance(key, str):
-                    raise WireError(f"a key of type {type(key).__name__} has no encoding; keys are text")
-                parts.append(_key(key))
-                _encode(value[key], parts, depth + 1)
+            _encode_mapping(value, parts, depth)
         case np.ndarray():
             _encode_array(value, parts)
         case _:
@@ -110,7 +136,7 @@ def _encode(value: Value, parts: list[bytes], depth: int) -> None:
 
 
 def _encode_array(array: Array, parts: list[bytes]) -> None:
-    code = _CODES.get(array.dtype.newbyteorder("<"))
+    code = _CODES.get(array.dtype) or _CODES.get(array.dtype.newbyteorder("<"))
     if code is None:
         raise WireError(f"an array of {array.dtype} has no encoding; use one of {', '.join(_DTYPES.values())}")
     if array.ndim > _MAX_NDIM:
@@ -125,111 +151,105 @@ def _key(key: str) -> bytes:
 
 
 def _sized(tag: bytes, data: bytes) -> bytes:
-    return tag + _U32.pack(len(data)) + data
+    return _SIZED.pack(tag, len(data)) + data
 
 
 class _Reader:
-    """Reads values off a message; never past its end."""
+    """Reads values off a message; never past its end.
+
+    A method is told where a value begins and returns it with where it ends. A number or a tag that would lie past the
+    end is noticed by `struct`, or by an index; `decode` says so. Whatever has a length is measured before it is taken.
+    """
+
+    __slots__ = ("end", "message", "n_values")
 
     def __init__(self, message: bytes) -> None:
         self.message = message
         self.end = len(message)
-        self.at = 0
-        self.n_values = 0
+        self.n_values = 1
 
-    def take(self, n_bytes: int) -> bytes:
-        start, self.at = self.at, self.at + n_bytes
-        if self.at > self.end:
-            raise self.cut_off()
-        return self.message[start : self.at]
-
-    def cut_off(self) -> WireError:
-        return WireError(f"the message ends at byte {self.end}, within a value")
-
-    def number(self, layout: struct.Struct) -> int:
-        start, self.at = self.at, self.at + layout.size
-        if self.at > self.end:
-            raise self.cut_off()
-        number: int = layout.unpack_from(self.message, start)[0]
-        return number
-
-    def value(self, depth: int) -> Value:
+    def value(self, at: int, depth: int) -> tuple[Value, int]:
         if depth > MAX_DEPTH:
             raise WireError(f"a message may nest {MAX_DEPTH} levels deep, no more")
-        self.n_values += 1
-        if self.n_values > MAX_VALUES:
-            raise WireError(f"a message of more than {MAX_VALUES:,} values is over the limit; send numbers as an array")
-        tag = self.take(1)
-        if tag == b"S":  # most of a message's values
-            return self.text()
-        match tag:
-            case b"N":
-                return None
-            case b"T":
-                return True
-            case b"F":
-                return False
-            case b"I":
-                return self.number(_I64)
-            case b"D":
-                return float(_F64.unpack(self.take(8))[0])
-            case b"B":
-                return self.take(self.number(_U32))
-            case b"L":
-                return [self.value(depth + 1) for _ in range(self.count())]
-            case b"M":
-                return self.mapping(depth)
-            case b"A":
-                return self.array()
-            case _:
-                raise WireError(f"{tag!r} starts no value")
+        message, tag = self.message, self.message[at]
+        at += 1
+        if tag == _S:  # most of a message's values
+            stop = at + 4 + _read_u32(message, at)[0]
+            return self.taken(at + 4, stop).decode(), stop
+        if tag == _M:
+            return self.mapping(at, depth)
+        if tag == _I:
+            return _read_i64(message, at)[0], at + 8
+        if tag == _A:
+            return self.array(at)
+        if tag == _D:
+            return _read_f64(message, at)[0], at + 8
+        if tag == _B:
+            stop = at + 4 + _read_u32(message, at)[0]
+            return self.taken(at + 4, stop), stop
+        if tag == _L:
+            return self.items(at, depth)
+        if tag == _N:
+            return None, at
+        if tag in (_T, _F):
+            return tag == _T, at
+        raise WireError(f"{bytes([tag])!r} starts no value")
 
-    def count(self) -> int:
-        count = self.number(_U32)
-        if count > self.end - self.at:  # every item takes at least one byte
+    def taken(self, start: int, stop: int) -> bytes:
+        if stop > self.end:
+            raise _cut_off(self.message)
+        return self.message[start:stop]
+
+    def count(self, at: int, values_each: int) -> int:
+        """How many items follow, if so many can; they are counted before one of them is read."""
+        count: int = _read_u32(self.message, at)[0]
+        if count > self.end - at - 4:  # every item takes at least one byte
             raise WireError(f"the message announces {count} items and ends before them")
-        if self.n_values + count > MAX_VALUES:
+        self.n_values += values_each * count
+        if self.n_values > MAX_VALUES:
             raise WireError(f"a message of more than {MAX_VALUES:,} values is over the limit; send numbers as an array")
         return count
 
-    def text(self) -> str:
-        start = self.at + 4
-        if start > self.end:
-            raise self.cut_off()
-        self.at = start + _U32.unpack_from(self.message, self.at)[0]
-        if self.at > self.end:
-            raise self.cut_off()
-        try:
-            return self.message[start : self.at].decode()
-        except UnicodeDecodeError as error:
-            raise WireError("a text is not UTF-8") from error
+    def items(self, at: int, depth: int) -> tuple[list[Value], int]:
+        items: list[Value] = []
+        count, at = self.count(at, 1), at + 4
+        for _ in range(count):
+            item, at = self.value(at, depth + 1)
+            items.append(item)
+        return items, at
 
-    def mapping(self, depth: int) -> dict[str, Value]:
+    def mapping(self, at: int, depth: int) -> tuple[dict[str, Value], int]:
         entries: dict[str, Value] = {}
-        last: str | None = None
-        for _ in range(self.count()):
-            if self.take(1) != b"S":
+        message, last = self.message, None
+        count, at = self.count(at, 2), at + 4
+        for _ in range(count):
+            if message[at] != _S:
                 raise WireError("a key is not text")
-            self.n_values += 1
-            key = self.text()
+            stop = at + 5 + _read_u32(message, at + 1)[0]
+            key = self.taken(at + 5, stop).decode()
             if last is not None and key <= last:
                 raise WireError("the keys of a message are not in ascending order")
-            entries[key] = self.value(depth + 1)
+            entries[key], at = self.value(stop, depth + 1)
             last = key
-        return entries
+        return entries, at
 
-    def array(self) -> Array:
-        dtype = _DTYPES.get(self.take(1))
+    def array(self, at: int) -> tuple[Array, int]:
+        dtype = _READ_DTYPES.get(self.message[at])
         if dtype is None:
             raise WireError("an array is of no listed type")
-        ndim = self.number(_U8)
+        ndim = self.message[at + 1]
         if ndim > _MAX_NDIM:
             raise WireError(f"an array has {ndim} dimensions; {_MAX_NDIM} is the most")
-        shape = tuple(self.number(_U64) for _ in range(ndim))
+        shape = struct.unpack_from(f"<{ndim}Q", self.message, at + 2)
         if math.prod(n for n in shape if n) > MAX_BYTES:  # a zero beside huge numbers would slip past the length
             raise WireError(f"an array of shape {shape} is over the limit of {MAX_BYTES} bytes")
-        data = self.take(math.prod(shape) * np.dtype(dtype).itemsize)
-        array = np.frombuffer(data, dtype=dtype)
-        if dtype == "|b1" and np.any(array.view(np.uint8) > 1):
+        start = at + 2 + 8 * ndim
+        stop = start + math.prod(shape) * dtype.itemsize
+        array = np.frombuffer(self.taken(start, stop), dtype=dtype)
+        if dtype.kind == "b" and np.any(array.view(np.uint8) > 1):
             raise WireError("a truth value is neither 0 nor 1")
-        return array.reshape(shape)
+        return array.reshape(shape), stop
+
+
+def _cut_off(message: bytes) -> WireError:
+    return WireError(f"the message ends at byte {len(message)}, within a value")

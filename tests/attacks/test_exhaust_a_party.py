@@ -50,7 +50,7 @@ def nested_values(n_bytes: int) -> bytes:
 
 def unsigned(body: bytes) -> bytes:
     """A frame whose lengths are right and whose signature is none."""
-    return b"tacit letter 2\0\0" + bytes(64) + struct.pack("<IQ", 0, len(body)) + body
+    return b"tacit letter 3\0\0" + bytes(64) + struct.pack("<IQ", 0, len(body)) + body
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def n_parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted = [0]
     right = wire._Reader.value
 
-    def value(self: wire._Reader, depth: int) -> wire.Value:
+    def value(self: wire._Reader, at: int, depth: int) -> tuple[wire.Value, int]:
         counted[0] += 1
-        return right(self, depth)
+        return right(self, at, depth)
 
     monkeypatch.setattr(wire._Reader, "value", value)
     return counted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -82,6 +83,15 @@ def ledger(loopback: Loopback, name: str) -> Ledger:
     return Ledger(loopback.folder(name) / "ledger.db")
 
 
+def decisions(loopback: Loopback, name: str) -> Counter[object]:
+    """What the party's log says, whose chain holds; without answers sent again, since a slow machine asks twice."""
+    log = Log(ledger(loopback, name), name)
+    counted = Counter(line.decision["decision"] for line in log.lines())
+    assert log.verify() == counted.total()
+    del counted["repeated"]
+    return counted
+
+
 def test_a_study_runs_between_processes_and_each_pays_once(loopback: Loopback, study: Study) -> None:
     opt_in(loopback, study)
     model = run(loopback, study).model
@@ -92,7 +102,7 @@ def test_a_study_runs_between_processes_and_each_pays_once(loopback: Loopback, s
     for name in PARTIES:
         assert ledger(loopback, name).epsilon(name, delta=1e-6, study="trial") == pytest.approx(1.0)
         assert ledger(loopback, name).n_releases(name) == 1
-        assert Log(ledger(loopback, name), name).verify() == 2  # a run began, an answer left
+        assert decisions(loopback, name) == {"began": 1, "released": 1}
 
 
 def test_the_same_code_runs_after_connect(loopback: Loopback, study: Study, request: pytest.FixtureRequest) -> None:

@@ -1,4 +1,4 @@
-"""Somebody who has the message server: sees every letter, and can send any again."""
+"""Somebody who has the message server: sees every letter, and can send any again. It has no key, so it only reads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.errors import WireError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.nats.blocking import BackgroundLoop
 from tacit.federation.nats.connection import Connection
-from tacit.federation.nats.kind import ANSWER, ASK
-from tacit.federation.nats.letter import Letter, read_letter
+from tacit.federation.nats.letter import _HEADER, _LENGTHS, _START, Letter, _letter
+
+
+def seen(frame: bytes) -> Letter:
+    """The letter in a frame, as anybody on the way can read it, without asking whose it is."""
+    n_head, _ = _LENGTHS.unpack_from(frame, _HEADER.size)
+    return _letter(frame[_START : _START + n_head], frame[_START + n_head :], b"")
 
 
 class Spy:
@@ -19,7 +23,6 @@ class Spy:
 
     def __init__(self, folder: Path) -> None:
         self._coordinator = CoordinatorFolder(folder)
-        self._members = {member.name: member for member in self._coordinator.roster.members("party")}
         self.asks: dict[str, list[bytes]] = defaultdict(list)  # party -> frames, as they came
         self.answers: dict[tuple[str, str], set[bytes]] = defaultdict(set)  # (party, question) -> different answers
         self.forge: dict[str, Sequence[bytes]] = {}  # party -> what is sent in its name at once when it is asked
@@ -35,21 +38,15 @@ class Spy:
     async def _on_ask(self, where: str, frame: bytes, _: str) -> None:
         name = where.rsplit(".", 1)[-1]
         self.asks[name].append(frame)
-        about = self.question(name, frame).about
+        about = seen(frame).about
         for forged in self.forge.get(name, ()):
             await self._connection.publish(f"tacit.answer.{name}.{about}", forged)
 
     async def _on_answer(self, where: str, frame: bytes, _: str) -> None:
         _, _, name, question = where.split(".")
-        try:
-            letter = read_letter(frame, sender=self._members[name], recipient="coordinator", kinds=(ANSWER,))
-        except WireError:
+        if frame in self.forge.get(name, ()):
             return  # one of our own making
-        self.answers[name, question].add(letter.body)
-
-    def question(self, name: str, frame: bytes) -> Letter:
-        """The letter in a frame that was seen."""
-        return read_letter(frame, sender=self._coordinator.identity.member, recipient=name, kinds=(ASK,))
+        self.answers[name, question].add(seen(frame).body)
 
     def send(self, where: str, frames: Sequence[bytes]) -> None:
         """Send frames, in this order."""

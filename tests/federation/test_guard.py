@@ -45,6 +45,20 @@ def test_a_repeated_question_gets_the_identical_answer_and_is_charged_once(make_
     assert [line.decision["decision"] for line in guard.log.lines()][:3] == ["began", "released", "repeated"]
 
 
+def test_what_another_process_answered_is_not_answered_anew(make_parties: Make, tmp_path: Path) -> None:
+    """Two guards with one file: each has looked at its answers before the other adds one."""
+    own, other = (make_parties(ledger=Ledger(tmp_path / "ledger.db")).guard("north") for _ in range(2))
+    asked = [question(own, COUNT, count, turn=turn) for turn in range(3)]
+    first = ask(own, COUNT, count, turn=0)
+    assert ask(other, COUNT, count, turn=0) == first
+    second = ask(other, COUNT, count, turn=1)
+    assert own.answer(asked[1], COUNT, KEYS) == second
+    third = own.answer(asked[2], COUNT, KEYS)
+    for guard in (own, other):
+        assert [guard.answer(message, COUNT, KEYS) for message in asked] == [first, second, third]
+    assert own.ledger.n_releases("north") == 3
+
+
 def test_another_run_is_another_question_with_fresh_noise_and_another_charge(make_parties: Make) -> None:
     guard = make_parties().guard("north")
     cheap = agreement(count, epsilon=0.01, times=1)

@@ -227,8 +227,9 @@ def test_a_seeded_run_repeats_itself_and_says_that_it_is_not_private(
     federation: Make, name: str, settings: dict[str, Any]
 ) -> None:
     one, two = (make(name, settings).fit(federation(rng=Rng.seeded(3))) for _ in range(2))
-    # The center's nodes draw their own chance and round by it, in the last of 40 bits.
-    assert_same_state(one, two, rtol=1e-9 if name in ("privlogit", "secure-newton") else 0.0)
+    # The center's nodes draw their own chance and round by it, in the last of 40 bits. Linear algebra rounds by where
+    # its arrays happen to lie in memory, in the last digit.
+    assert_same_state(one, two, rtol=1e-9)
     assert not one.facts_.is_private
     assert "seeded" in one.report.text()
 

@@ -182,7 +182,7 @@ def test_a_ledger_of_version_1_is_read_and_brought_up_to_date(tmp_path: Path) ->
         assert ledger.epsilon("p", delta=1e-9, relation="add-remove") == pytest.approx(0.4)  # it counts as it stands
         assert ledger.answers(["p"], "q") == {"p": b"\0"}
         assert ledger.answered(["p"], "r") == {}
-        assert ledger.database.execute("PRAGMA user_version").fetchone() == (3,)
+        assert ledger.database.execute("PRAGMA user_version").fetchone() == (4,)
         ledger.close()
 
 
@@ -209,3 +209,141 @@ def test_a_ledger_of_version_2_counts_its_runs_as_they_stand_and_they_answer_no_
             release(ledger, run, Pure(epsilon=0.4), question="new")
     with pytest.raises(BudgetExceeded, match=r"to 1.3 .*; 1.2 is spent"):
         reserve(ledger, "new", Pure(epsilon=0.1), budget=Budget(epsilon_in_all=1.25))
+
+
+def test_a_ledger_of_version_3_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(path)
+    begin_long(ledger)
+    give(ledger, 0)
+    ledger.close()
+    with sqlite3.connect(path) as old:  # as the third release wrote it: the same rows, sorted by question
+        more = ", run TEXT NOT NULL DEFAULT '', step TEXT NOT NULL DEFAULT '', turn INTEGER NOT NULL DEFAULT 0"
+        columns = "party, study, question, event, answer, time, run, step, turn"
+        old.execute("ALTER TABLE release RENAME TO new_release")
+        old.execute(OLD_RELEASE.format(more=more))
+        old.execute("CREATE INDEX release_by_study ON release (party, study)")
+        old.execute("CREATE INDEX release_by_run ON release (party, run, step, turn)")
+        old.execute(f"INSERT INTO release SELECT {columns} FROM new_release")
+        old.execute("DROP TABLE new_release")
+        old.execute("PRAGMA user_version = 3")
+    old.close()
+    for turn in (1, 2):  # brought up to date once, and then as it is
+        ledger = Ledger(path)
+        assert ledger.answered(["p"], "r") == {"p": {"s/one": (turn, turn - 1)}}
+        give(ledger, turn)
+        assert ledger.epsilon("p", delta=1e-9) == pytest.approx(0.3)
+        assert ledger.answers(["p"], "r 0") == ledger.answers(["p"], "r 0", ("r", "s/one", 0)) == {"p": b""}
+        assert not ledger.answers(["p"], "r 0", ("r", "s/one", 1))
+        ledger.close()
+    with pytest.raises(NotAgreed, match="has reserved 3 answers"):
+        give(Ledger(path), 3)
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):  # and nothing is written a second time
+        Ledger(path).database.execute("INSERT INTO release SELECT * FROM release LIMIT 1")
+
+
+# --- what is known of a run without a query --------------------------------------------------------------------------
+
+
+def begin_long(ledger: Ledger, run: str = "r", times: int = 3) -> None:
+    entry = RunEntry(account="p", run=run, study="s", agreement="a", group="g")
+    stages = (Stage(step="s/one", event=Pure(epsilon=0.1), times=times),)
+    ledger.begin_runs([Beginning(entry=entry, reservation=Reservation(stages=stages), budget=None)], b"")
+
+
+def give(ledger: Ledger, turn: int, run: str = "r") -> None:
+    ledger.spend(
+        [
+            LedgerEntry(
+                account="p", study="s", run=run, step="s/one", turn=turn, question=f"{run} {turn}",
+                event=Pure(epsilon=0.1), answer=b"",
+            )
+        ]
+    )  # fmt: skip
+
+
+def test_answers_that_another_process_gave_count(tmp_path: Path) -> None:
+    """Two ledgers open on one file: neither may go on with a count that it has kept."""
+    own, other = Ledger(tmp_path / "ledger.db"), Ledger(tmp_path / "ledger.db")
+    begin_long(own)
+    give(own, 0)
+    give(other, 1)
+    give(own, 2)
+    assert own.answered(["p"], "r") == other.answered(["p"], "r") == {"p": {"s/one": (3, 2)}}
+    for ledger in (own, other):
+        with pytest.raises(NotAgreed, match="reserved 3 answers to step 's/one', and gave them"):
+            give(ledger, 3)
+
+
+def test_an_answer_that_was_taken_back_does_not_count() -> None:
+    ledger = Ledger()
+    begin_long(ledger)
+    give(ledger, 0)
+
+    def fail() -> None:
+        with ledger.transaction():
+            give(ledger, 1)
+            assert ledger.answered(["p"], "r") == {"p": {"s/one": (2, 1)}}
+            raise KeyError("stop")
+
+    with pytest.raises(KeyError, match="stop"):
+        fail()
+    assert ledger.answered(["p"], "r") == {"p": {"s/one": (1, 0)}}
+    give(ledger, 1)
+    give(ledger, 2)
+    with pytest.raises(NotAgreed, match="and gave them"):
+        give(ledger, 3)
+
+
+def test_within_one_transaction_no_answer_too_many_is_given() -> None:
+    ledger = Ledger()
+    begin_long(ledger)
+
+    def give_four() -> None:
+        with ledger.transaction():
+            for turn in range(4):
+                give(ledger, turn)
+
+    with pytest.raises(NotAgreed, match="and gave them"):
+        give_four()
+    assert ledger.answered(["p"], "r") == {}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_run_that_was_given_up_or_failed_is_known_as_such(tmp_path: Path, elsewhere: bool) -> None:
+    own = Ledger(tmp_path / "ledger.db")
+    other = Ledger(tmp_path / "ledger.db") if elsewhere else own
+    begin_long(own, "gone")
+    assert own.failed(["p"], "gone") == set()
+    with pytest.raises(NotAgreed, match="not reserved"):  # after which it is known what the run reserved
+        own.spend(
+            [
+                LedgerEntry(
+                    account="p", study="s", run="gone", step="s/other", turn=0, question="q", event=Pure(epsilon=0.1),
+                    answer=b"",
+                )
+            ]
+        )  # fmt: skip
+    assert other.abandon("p", "gone")
+    with pytest.raises(NotAgreed, match="has reserved nothing here"):
+        give(own, 0, "gone")
+    begin_long(own, "failed")
+    assert own.failed(["p"], "failed") == set()
+    other.pin("p", "failed", "failed", "s/one")
+    assert own.failed(["p"], "failed") == {"p"}
+
+
+def test_the_count_of_a_long_run_is_not_taken_for_each_question() -> None:
+    ledger, asked = Ledger(), 0
+
+    def note(statement: str) -> None:
+        nonlocal asked
+        asked += "COUNT(*)" in statement
+
+    begin_long(ledger, times=1000)
+    ledger.database.set_trace_callback(note)
+    for turn in range(1000):
+        ledger.answered(["p"], "r")
+        give(ledger, turn)
+    assert asked == 1
+    assert ledger.answered(["p"], "r") == {"p": {"s/one": (1000, 999)}}

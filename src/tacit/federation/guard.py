@@ -172,10 +172,11 @@ class Guard:
             keys: the center's, as this party knows them.
             bond: who is in a sum that this is part of; None in a simulation.
         """
-        stored = self.recall(message)
-        if stored is not None:
-            return stored
-        admitted = self.admit(message, agreement)
+        with self.ledger.database.reading():
+            stored = self.recall(message)
+            if stored is not None:
+                return stored
+            admitted = self.admit(message, agreement)
         seat = self.seat(admitted.question, bond)
         self.keep_cost(admitted.question)
         try:
@@ -203,6 +204,10 @@ class Guard:
 
     def recall(self, message: bytes) -> bytes | None:
         """The stored answer, if this very question was answered before."""
+        question = Question.decode(message)
+        answered = self.ledger.answered((self.account,), question.run).get(self.account, {})
+        if answered.get(question.step, (0, -1))[1] < question.turn:  # no answer has this turn yet, or a later one
+            return None
         return recall_all([self], message).get(self.name)
 
     def admit(self, message: bytes, agreement: Agreement) -> Admitted:
@@ -318,8 +323,9 @@ def begin_all(guards: Sequence[Guard], run: str, agreement: Agreement, group: Su
 
 def recall_all(guards: Sequence[Guard], message: bytes) -> dict[str, bytes]:
     """The stored answers of those that answered this very question before, by their names; they share a ledger."""
-    digest = question_digest(message)
-    stored = guards[0].ledger.answers([guard.account for guard in guards], digest)
+    question, digest = Question.decode(message), question_digest(message)
+    where = question.run, question.step, question.turn
+    stored = guards[0].ledger.answers([guard.account for guard in guards], digest, where)
     repeating = [guard for guard in guards if guard.account in stored]
     if repeating:
         append_all([guard.log for guard in repeating], "repeated", [{"question": digest}] * len(repeating))
@@ -333,7 +339,7 @@ def admit_all(guards: Sequence[Guard], message: bytes, agreement: Agreement) -> 
     for guard in guards:
         steps = {
             step: Answered(count=count, last_turn=last_turn)
-            for step, count, last_turn in answered.get(guard.account, ())
+            for step, (count, last_turn) in answered.get(guard.account, {}).items()
         }
         admitted = guard._admit(message, agreement, steps, has_failed=guard.account in failed)
     return admitted

@@ -38,6 +38,10 @@ class LedgerMarks:
 
     def now(self) -> LedgerMark:
         """The state as it is."""
+        known = self._ledger.database.known
+        mark, tail = known.get(("mark", self._party)), known.get(("tail", self._party))
+        if mark and tail:
+            return LedgerMark(epoch=mark[0], number=mark[1], line=tail[self._party][0], head=tail[self._party][1])
         row = self._row()
         if row is None:  # the ledger is new, or of an earlier release
             with self._ledger.transaction() as database:
@@ -52,8 +56,16 @@ class LedgerMarks:
         with self._ledger.transaction() as database:
             now = self.now()
             database.execute("UPDATE mark SET number = number + 1 WHERE party = ?", (self._party,))
+            database.known["mark", self._party] = now.epoch, now.number + 1
         return replace(now, number=now.number + 1)
 
     def _row(self) -> tuple[str, int] | None:
-        row = self._ledger.database.execute("SELECT epoch, number FROM mark WHERE party = ?", (self._party,)).fetchone()
-        return None if row is None else (str(row[0]), int(row[1]))
+        known, key = self._ledger.database.known, ("mark", self._party)
+        if key not in known:
+            select = "SELECT epoch, number FROM mark WHERE party = ?"
+            row = self._ledger.database.execute(select, (self._party,)).fetchone()
+            if row is None:
+                return None
+            known[key] = str(row[0]), int(row[1])
+        found: tuple[str, int] = known[key]
+        return found

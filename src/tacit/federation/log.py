@@ -42,6 +42,7 @@ _LAST_LINES = (
 )
 Fact = str | int | float | None
 
+_encode = json.JSONEncoder(sort_keys=True).encode
 _ENDLESS = ("refused", "repeated", "began", "abandoned")  # decisions that whoever asks can bring about without end
 _LINES_A_DAY = 200
 _MOST_CHARACTERS = 300
@@ -120,7 +121,7 @@ class Log:
         if self._left_out:
             cut, self._left_out = {**cut, "left_out": self._left_out}, 0
         number, previous = tails.get(self._party) or (0, self._first())
-        text = json.dumps({**about, **cut}, sort_keys=True)
+        text = _encode({**about, **cut})
         return self._party, number + 1, text, _chain(previous, text)
 
     def _first(self) -> str:
@@ -149,15 +150,24 @@ def append_all(logs: Sequence[Log], decision: str, facts: Sequence[Mapping[str, 
                 ((log._party, day, before.get(log._party, 0) + 1) for log, _ in shown),
             )
         tails = _tails(ledger, [log._party for log, _ in shown])
-        now = round(time.time(), 3)
-        database.executemany(
-            "INSERT INTO log VALUES (?, ?, ?, ?)",
-            (log._line({"decision": decision, "time": now}, own, tails) for log, own in shown),
-        )
+        about: dict[str, Fact] = {"decision": decision, "time": round(time.time(), 3)}
+        lines = [log._line(about, own, tails) for log, own in shown]
+        database.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", lines)
+        for party, number, _, hash_ in lines:
+            if ("tail", party) in database.known:
+                database.known["tail", party] = {party: (number, hash_)}
 
 
 def _tails(ledger: Ledger, parties: Sequence[str]) -> dict[str, tuple[int, str]]:
     """The number of the last line, and the hash over all, of each party that has lines."""
+    if len(parties) == 1:
+        known, key = ledger.database.known, ("tail", parties[0])
+        if key not in known:
+            select = "SELECT line, hash FROM log WHERE party = ? ORDER BY line DESC LIMIT 1"
+            row = ledger.database.execute(select, (parties[0],)).fetchone()
+            known[key] = {} if row is None else {parties[0]: (int(row[0]), str(row[1]))}
+        found: dict[str, tuple[int, str]] = known[key]
+        return found
     return {str(party): (int(line), str(hash_)) for party, line, hash_ in ledger.look_up(_LAST_LINES, parties)}
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from tacit import wire
 from tacit.errors import WireError
@@ -15,6 +15,8 @@ from tacit.record import decode_record, encode_record
 from tacit.wire import Value
 
 Kind = Literal["noised", "sealed", "kept", "encrypted", "relayed", "disclosed"]
+_KINDS = frozenset(get_args(Kind))
+_ANSWER = {"party": str, "question": str, "kind": str, "value": dict, "event": dict}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,21 +97,16 @@ class Answer:
     @staticmethod
     def decode(message: bytes) -> Answer:
         """The answer in `message`; a `WireError` if it is none."""
-        match wire.decode(message):
-            case {
-                "party": str(party),
-                "question": str(question),
-                "kind": str(kind),
-                "value": dict(value),
-                "event": dict(event),
-                **rest,
-            } if not rest and kind in get_args(Kind):
-                known = cast(Kind, kind)
-                return Answer(
-                    party=party, question=question, kind=known, value=value, event=from_json(event),
-                    n_bytes=len(message),
-                )  # fmt: skip
-        raise WireError("a message is not an answer")
+        form = wire.decode(message)
+        if not isinstance(form, dict) or form.keys() != _ANSWER.keys():
+            raise WireError("a message is not an answer")
+        if any(type(form[name]) is not kind for name, kind in _ANSWER.items()) or form["kind"] not in _KINDS:
+            raise WireError("a message is not an answer")
+        said: dict[str, Any] = form
+        return Answer(
+            party=said["party"], question=said["question"], kind=said["kind"], value=said["value"],
+            event=from_json(said["event"]), n_bytes=len(message),
+        )  # fmt: skip
 
 
 def _plain(value: object) -> Value:

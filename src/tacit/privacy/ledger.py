@@ -39,6 +39,9 @@ from tacit.privacy.budget import Budget as Budget  # at home there, and known he
 from tacit.privacy.event import Composed, Event, Repeated, from_json, to_json, why_not_private
 from tacit.privacy.filter import Charge, fits, least_limit
 from tacit.privacy.guarantee import Relation
+from tacit.privacy.known_run import ASKED as ASKED
+from tacit.privacy.known_run import FAILED as FAILED
+from tacit.privacy.known_run import KnownRuns, Tally
 from tacit.privacy.ledger_entry import Beginning as Beginning  # these too
 from tacit.privacy.ledger_entry import LedgerEntry as LedgerEntry
 from tacit.privacy.ledger_entry import Reservation as Reservation
@@ -46,9 +49,6 @@ from tacit.privacy.ledger_entry import RunEntry as RunEntry
 from tacit.privacy.ledger_entry import Stage as Stage
 from tacit.privacy.ledger_file import TABLES, UPGRADES, VERSION
 from tacit.storage import Database, open_database
-
-ASKED, FAILED = "asked", "failed"
-"""Pinned for a run before its first step runs, and if one fails, which may tell of a record: it answers no more."""
 
 
 class Ledger:
@@ -71,6 +71,7 @@ class Ledger:
         """Open the ledger at `path`, or make it; the default lives and dies with the process (a simulation)."""
         self.path = str(path)
         self.database = open_database(self.path, TABLES, use="as a ledger", version=VERSION, upgrades=UPGRADES)
+        self._known = KnownRuns(self.database)
         self._seen: dict[int, tuple[weakref.ref[object], str]] = {}  # tables, and the account of each
         self._added: set[str] = set()  # tables of the database that others keep here
 
@@ -129,6 +130,7 @@ class Ledger:
             for one in runs:
                 if one.budget is not None:
                     self._check(one.entry, one.reservation, one.budget)
+            self._known.forget([one.entry.account for one in runs], runs[0].entry.run)
             digest = runs[0].entry.group
             if database.execute("SELECT 1 FROM sum_group WHERE digest = ?", (digest,)).fetchone() is None:
                 database.execute("INSERT INTO sum_group VALUES (?, ?)", (digest, group))
@@ -146,6 +148,7 @@ class Ledger:
     def abandon(self, account: str, run: str) -> bool:
         """Give a run's reservation back if none of its steps has run; True if it did. Such a run answers no more."""
         with self.transaction() as database:
+            self._known.forget((account,), run)
             found = database.execute("SELECT sum_group FROM run WHERE party = ? AND run = ?", (account, run)).fetchone()
             done = database.execute(
                 "DELETE FROM run WHERE party = ?1 AND run = ?2 AND reserved != '' "
@@ -190,6 +193,7 @@ class Ledger:
     def pin_all(self, accounts: Sequence[str], run: str, field: str, digest: str) -> dict[str, str]:
         """The same for several accounts."""
         with self.transaction() as database:
+            self._known.forget(accounts, run)
             database.executemany(
                 "INSERT OR IGNORE INTO pinned VALUES (?, ?, ?, ?)", ((one, run, field, digest) for one in accounts)
             )
@@ -198,6 +202,8 @@ class Ledger:
 
     def failed(self, accounts: Sequence[str], run: str) -> set[str]:
         """The accounts at which a step of a run failed."""
+        if len(accounts) == 1:
+            return set(accounts) if self._known.has_failed(accounts[0], run) else set()
         select = "SELECT party FROM {} pinned USING (party) WHERE run = ? AND field = ?"
         return {str(account) for (account,) in self.look_up(select, accounts, run, FAILED)}
 
@@ -222,34 +228,42 @@ class Ledger:
                 "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     (
-                        one.account, one.study, one.question, event_text(one.event), one.answer, now, one.run, one.step,
-                        one.turn,
+                        one.account, one.study, one.question, event_text(one.event), now, one.run, one.step, one.turn,
+                        one.answer,
                     )
                     for one in releases
                 ),
             )  # fmt: skip
+            self._known.count(releases)
 
-    def answered(self, accounts: Sequence[str], run: str) -> dict[str, list[tuple[str, int, int]]]:
-        """Of each step that these accounts answered in a run: its name, how often, and the last turn."""
-        found: dict[str, list[tuple[str, int, int]]] = {}
+    def answered(self, accounts: Sequence[str], run: str) -> dict[str, Tally]:
+        """Of each step that these accounts answered in a run: how often, and the last turn."""
+        if len(accounts) == 1:
+            tally = self._known.tally(accounts[0], run)
+            return {accounts[0]: tally} if tally else {}
+        found: dict[str, Tally] = {}
         select = (
             "SELECT party, step, COUNT(*), MAX(turn) FROM {} release USING (party) WHERE run = ? GROUP BY party, step"
         )
         for account, step, count, last_turn in self.look_up(select, accounts, run):
-            found.setdefault(account, []).append((step, count, last_turn))
+            found.setdefault(account, {})[step] = count, last_turn
         return found
 
-    def answers(self, accounts: Sequence[str], question: str) -> dict[str, bytes]:
-        """The stored answers of the accounts that answered a question before."""
-        select = "SELECT party, answer FROM {} release USING (party) WHERE question = ?"
-        return {str(account): bytes(answer) for account, answer in self.look_up(select, accounts, question)}
+    def answers(
+        self, accounts: Sequence[str], question: str, where: tuple[str, str, int] | None = None
+    ) -> dict[str, bytes]:
+        """The stored answers to a question; by its run, step and turn (`where`) they are found faster."""
+        known, by = ("", ()) if where is None else ("run = ? AND step = ? AND turn = ? AND ", where)
+        select = f"SELECT party, answer FROM {{}} release USING (party) WHERE {known}question = ?"
+        return {str(account): bytes(answer) for account, answer in self.look_up(select, accounts, *by, question)}
 
     def look_up(self, select: str, accounts: Collection[str], *values: str | int) -> list[tuple[Any, ...]]:
         """The rows of a table at these accounts: `select` has {} where they are joined, each as `each.party`."""
-        each = (
-            "(SELECT value AS party FROM json_each(?)) AS each CROSS JOIN"  # a cross join keeps this order of the two
-        )
-        return self.database.execute(select.format(each), (json.dumps(list(accounts)), *values)).fetchall()
+        if len(accounts) == 1:
+            each, names = "(SELECT ? AS party) AS each CROSS JOIN", next(iter(accounts))
+        else:  # a cross join keeps this order of the two
+            each, names = "(SELECT value AS party FROM json_each(?)) AS each CROSS JOIN", json.dumps(list(accounts))
+        return self.database.execute(select.format(each), (names, *values)).fetchall()
 
     def event(self, account: str, study: str | None = None) -> Event:
         """All that was released, in one study or in all."""
@@ -318,9 +332,8 @@ class Ledger:
                 "answers that are written down together must be to one question, one of each account; "
                 "two parties cannot share one table, so give each its own"
             )
-        reserved = dict(self.look_up("SELECT party, reserved FROM {} run USING (party) WHERE run = ?", accounts, run))
-        select = "SELECT party, COUNT(*) FROM {} release USING (party) WHERE run = ? AND step = ? GROUP BY party"
-        given = dict(self.look_up(select, accounts, run, step))
+        reserved = self._reserved(accounts, run)
+        given = self._given(accounts, run, step)
         for one in releases:
             if not reserved.get(one.account):
                 raise NotAgreed(f"run {run!r} has reserved nothing here; begin a new run", account=one.account)
@@ -332,6 +345,19 @@ class Ledger:
                     f"run {run!r} has reserved {stages[step][1]} answers to step {step!r}, and gave them",
                     account=one.account,
                 )
+
+    def _reserved(self, accounts: Sequence[str], run: str) -> dict[str, str]:
+        """What a run has reserved at these accounts."""
+        if len(accounts) == 1:
+            return {accounts[0]: self._known.reserved(accounts[0], run)}
+        return dict(self.look_up("SELECT party, reserved FROM {} run USING (party) WHERE run = ?", accounts, run))
+
+    def _given(self, accounts: Sequence[str], run: str, step: str) -> dict[str, int]:
+        """How many answers to a step these accounts gave in a run."""
+        if len(accounts) == 1:
+            return {accounts[0]: self._known.tally(accounts[0], run).get(step, (0, -1))[0]}
+        select = "SELECT party, COUNT(*) FROM {} release USING (party) WHERE run = ? AND step = ? GROUP BY party"
+        return dict(self.look_up(select, accounts, run, step))
 
 
 @lru_cache(maxsize=256)  # every answer to a step costs the same

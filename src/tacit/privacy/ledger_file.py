@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-TABLES = """
-CREATE TABLE IF NOT EXISTS release (
+# Releases lie in the order in which they were made, each with its answer at the end, and one index finds them. If the
+# table itself were sorted, each answer would change twice as many pages, and a look-up would read other answers.
+_RELEASE = """(
     party    TEXT NOT NULL,
     study    TEXT NOT NULL,
     question TEXT NOT NULL,
     event    TEXT NOT NULL,
-    answer   BLOB NOT NULL,
     time     REAL NOT NULL,
-    run      TEXT NOT NULL DEFAULT '',
-    step     TEXT NOT NULL DEFAULT '',
-    turn     INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (party, question)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS release_by_study ON release (party, study);
-CREATE INDEX IF NOT EXISTS release_by_run ON release (party, run, step, turn);
+    run      TEXT NOT NULL,
+    step     TEXT NOT NULL,
+    turn     INTEGER NOT NULL,
+    answer   BLOB NOT NULL,
+    UNIQUE (party, run, step, turn, question)
+)"""
+
+TABLES = f"""
+CREATE TABLE IF NOT EXISTS release {_RELEASE};
 CREATE TABLE IF NOT EXISTS run (
     party     TEXT NOT NULL,
     run       TEXT NOT NULL,
@@ -43,7 +45,7 @@ CREATE TABLE IF NOT EXISTS sum_group (
 ) WITHOUT ROWID;
 """
 
-VERSION = 3
+VERSION = 4
 """Of the ledger's format. A ledger of any earlier version is read for ever."""
 
 _EITHER = '\'{"kind": "under", "relations": ["replace-one", "add-remove"], "event": \''
@@ -73,5 +75,12 @@ UPDATE run SET event = {_EITHER} || '{{"kind": "composed", "events": [' || (
 ) || ']}}' || '}}' WHERE EXISTS (SELECT 1 FROM release WHERE release.party = run.party AND release.run = run.run);
 INSERT INTO run SELECT party, 'release ' || question, study, '', '', time, '', {_EITHER} || event || '}}', 1
     FROM release WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.party = release.party AND run.run = release.run);
+""",
+    3: f"""
+CREATE TABLE sorted_release {_RELEASE};
+INSERT INTO sorted_release SELECT party, study, question, event, time, run, step, turn, answer
+    FROM release ORDER BY time;
+DROP TABLE release;
+ALTER TABLE sorted_release RENAME TO release;
 """,
 }

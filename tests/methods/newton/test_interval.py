@@ -13,12 +13,12 @@ from scipy.special import expit
 
 from tacit import Federation, Rng, Schema, Table
 from tacit.data.feature import Numeric, Target
-from tacit.methods.newton import shrinkage
+from tacit.methods.newton import interval, shrinkage
+from tacit.methods.newton.chance import likely_chance
 from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.moments import unspread
 from tacit.methods.newton.population import Population
 from tacit.methods.newton.shrinkage import SEEN, shrunken
-from tacit.methods.newton.solver import _chance
 from tacit.report.row import CoefficientRow
 
 Floats = npt.NDArray[np.float64]
@@ -199,9 +199,9 @@ def test_of_two_laws_the_likelier_one_counts_and_nothing_is_seen_more_often_wher
 @pytest.mark.parametrize("seen", [-50.0, -1.0, -1e-3, 0.0, 0.01, 0.5, 0.99, 1.0, 2.0, 60.0])
 @pytest.mark.parametrize("noise", [1e-4, 0.1, 3.0])
 def test_a_chance_is_one_whatever_the_noise_says(seen: float, noise: float) -> None:
-    chance = _chance(seen, noise)
+    chance = likely_chance(seen, noise)
     assert 0 <= chance <= 1
-    assert _chance(1 - seen, noise) == pytest.approx(1 - chance, abs=1e-6)
+    assert likely_chance(1 - seen, noise) == pytest.approx(1 - chance, abs=1e-6)
     if 5 * noise < min(seen, 1 - seen):
         assert chance == pytest.approx(seen, rel=1e-3)
     if seen >= 0.01 and noise == 3.0:
@@ -217,7 +217,7 @@ def test_cholesky_s_roots_and_eigenvectors_tell_the_same(
     for is_slow in (False, True):
         if is_slow:
             monkeypatch.setattr(shrinkage, "_root", lambda H, variance: None)
-            monkeypatch.setattr(np.linalg, "cholesky", _fails)  # so that eigenvalues are looked at
+            monkeypatch.setattr(interval, "_positive", _lifted)
         parties = federation(n=3000, d=8, classes=classes, rng=Rng.seeded(3))
         fits.append(PrivateNewton(epsilon=1.0, **settings).fit(parties))
     fast, slow = fits
@@ -226,8 +226,10 @@ def test_cholesky_s_roots_and_eigenvectors_tell_the_same(
     np.testing.assert_allclose(fast.table()[columns], slow.table()[columns], rtol=1e-7, atol=1e-8)
 
 
-def _fails(A: np.ndarray) -> np.ndarray:
-    raise np.linalg.LinAlgError
+def _lifted(A: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    values, vectors = np.linalg.eigh(A)
+    lifted: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return lifted
 
 
 def test_a_curvature_that_is_not_positive_counts_as_flat_there() -> None:

@@ -359,13 +359,36 @@ def test_intervals_are_in_the_summary_and_hold_the_noise(federation: Make) -> No
 def test_a_shape_makes_all_directions_count_alike_unless_noise_drowns_them() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 4)) * [1.0, 0.3, 0.1, 0.001]
-    B = shape_of(X.T @ X, 1.0, len(X), 0.8)
+    B = shape_of(X.T @ X, 1.0, len(X), room=0.8)
     squares = np.diag(B @ (X.T @ X) @ B) / len(X)
     np.testing.assert_allclose(squares[:3], squares[0], rtol=0.05)
     assert squares[3] < 0.1 * squares[0]
     assert np.sum(squares) == pytest.approx(1 / 0.8**2, rel=1e-6)
     np.testing.assert_array_equal(B, B.T)
     assert room_for(1.0) == 0.8 < room_for(1e-4) < room_for(1e-5) < room_for(1e-12) == 3.0
+
+
+def test_a_rare_category_counts_though_the_noise_of_all_squares_is_larger_than_it() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random((20_000, 60)) < 0.02, np.ones(20_000)]).astype(np.float64)
+    A, noise_std = X.T @ X, 60.0  # 400 in each column; the noise of all squares has a norm of 660
+    G = np.triu(rng.normal(size=A.shape), 1) * noise_std * math.sqrt(0.5)
+    A = A + G + G.T + np.diag(rng.normal(size=len(A)) * noise_std)
+    B = shape_of(A, noise_std, len(X), room=0.8)
+    squares = np.einsum("ij,jk,ki->i", B, X.T @ X, B) / len(X)
+    assert np.min(squares[:-1]) > 0.15 * squares[-1]
+
+
+def test_where_few_directions_can_be_learned_the_others_are_left() -> None:
+    A = np.diag([1e4, 1e3, 1e2, 1e1])
+    parts = []
+    for most in (math.inf, 2.0, 1.2, 0.1):
+        B = shape_of(A, 1e-6, 1e4, room=1.0, most=most)
+        parts.append(np.diag(B @ A @ B) / 1e4)
+    learned = [1 / np.max(part / part.sum()) for part in parts]
+    np.testing.assert_allclose(parts[0], 0.25, rtol=1e-3)
+    assert learned[0] > learned[1] > learned[2] >= learned[3] >= 1
+    assert parts[3][0] > 0.7 > 0.1 > parts[3][2]  # mostly the largest
 
 
 def test_the_constant_is_found_again_in_shaped_rows() -> None:
@@ -439,7 +462,7 @@ def test_the_rules_go_with_the_noise() -> None:
     assert more.squares + more.moments < 1
     assert much.rounds == 0
     assert much.squares + much.moments == pytest.approx(1)  # what no round is worth goes to the moments
-    assert default_rules(1.0, None) == usual
+    assert default_rules(60.0, None) == default_rules(60.0, 30_000)  # a number that is not public is taken to be usual
 
 
 def test_too_few_records_are_told_before_and_after(federation: Make) -> None:

@@ -34,7 +34,7 @@ def records(n: int) -> Floats:
 def made(Z: Floats) -> tuple[Floats, Floats, Floats]:
     """The shape of these rows, their moments in it, and the rows that are made up of both."""
     n = len(Z)
-    B = shape_of(Z.T @ Z, 1e-3 * n / 100, float(n), 1.0)
+    B = shape_of(Z.T @ Z, 1e-3 * n / 100, float(n), room=1.0)
     u = shaped(Z, B).u
     return B, u.T @ u, made_up_rows(u.T @ u, 1e-3, B, CONSTANT, SCHEMA)
 

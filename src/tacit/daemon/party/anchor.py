@@ -11,7 +11,6 @@ there or the new one. A new file under the same name would cost more than all el
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -58,8 +57,8 @@ class AnchoredLedger:
     def anchor(self) -> None:
         """Write down how far the ledger has come."""
         now = self._marks.now()
-        form = {"epoch": now.epoch, "number": now.number, "line": now.line, "head": now.head}
-        text = json.dumps(form).ljust(_SECTOR - 1).encode() + b"\n"
+        form = f'{{"epoch": "{now.epoch}", "number": {now.number}, "line": {now.line}, "head": "{now.head}"}}'
+        text = form.ljust(_SECTOR - 1).encode() + b"\n"
         # Not waited for: after a power cut the ledger may be ahead of its anchor, never behind it.
         if self._descriptor is None:
             if not self._path.exists() or self._path.stat().st_size != _SECTOR:  # of an earlier release

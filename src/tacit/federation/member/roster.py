@@ -48,6 +48,7 @@ CREATE TABLE IF NOT EXISTS shut_out (
     until REAL NOT NULL
 ) WITHOUT ROWID;
 """
+_NUMBER = "number of the list"  # as a key of what is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,8 +168,11 @@ class Roster:
     @property
     def number(self) -> int:
         """The number of the present list: it grows with every change."""
-        row = self._database.execute("SELECT number FROM list").fetchone()
-        return 0 if row is None else int(row[0])
+        known = self._database.known  # every round asks for it
+        if _NUMBER not in known:
+            row = self._database.execute("SELECT number FROM list").fetchone()
+            known[_NUMBER] = 0 if row is None else int(row[0])
+        return int(known[_NUMBER])
 
     def member_list(self) -> MemberList:
         """Who belongs, as every member is told."""
@@ -185,6 +189,7 @@ class Roster:
 
     def _count_up(self) -> None:
         self._database.execute("INSERT INTO list VALUES (1, 1) ON CONFLICT DO UPDATE SET number = number + 1")
+        self._database.known.pop(_NUMBER, None)
 
     def users(self, coordinator: Member) -> dict[str, Permissions]:
         """The keys that the server lets in now, and what each may do."""

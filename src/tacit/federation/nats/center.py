@@ -1,4 +1,4 @@
-"""The center, reached over the message server: the same requests to the same nodes, as signed letters."""
+"""The center, reached over the message server: the same requests to the same nodes, as letters."""
 
 from __future__ import annotations
 

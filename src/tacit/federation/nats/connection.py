@@ -343,6 +343,6 @@ def _let_go(client: Client) -> None:
     for task in tasks:
         if task is not None and task is not asyncio.current_task():
             task.cancel()
-    if client._transport is not None:
-        with contextlib.suppress(Exception):
-            client._transport.close()  # type: ignore[no-untyped-call]
+    writer = getattr(client._transport, "_io_writer", None)
+    if writer is not None:
+        writer.transport.abort()  # nobody is left at its other end to take leave of; that would leave it open for long

@@ -1,4 +1,4 @@
-"""A federation between organisations: questions travel over NATS, signed, to parties that consented to the study.
+"""A federation between organisations: questions travel over NATS, as letters, to parties that consented to the study.
 
 The same methods run on it as on a federation in one process. What differs is who can fail: a party that does not answer
 within the study's deadline, or refuses, is left out of the answers, and `lost` says why.
@@ -31,6 +31,7 @@ from tacit.wire import Value
 
 _REFUSALS: dict[str, type[Refused]] = {kind.__name__: kind for kind in (PolicyRefusal, NotAgreed, OptedOut)}
 _GREETING_SECONDS = 2.0  # between two calls to parties that have not opted in yet
+_NO_ANSWER = "it sent something that is no answer to the question"
 _REPLY_SECONDS = 5.0  # a party that is there says yes or no within this, however short the wait for its opting in is
 _MOST_RECORDS = 1 << 40  # more than any table has; what follows from more fits no message
 _NO_REPLY = "no reply"
@@ -73,7 +74,8 @@ class NatsEngine:
     """Carries questions of one study to the parties that opted into it.
 
     Guarantees:
-        An answer is returned only if the party's pinned key signed it as its answer to this very question.
+        An answer is returned only if the party's pinned key signed it as its answer to this very question, or signed
+        the beginning of the session in which it was tagged (`session.py`).
     """
 
     def __init__(self, connection: BlockingConnection, offer: Offer) -> None:
@@ -202,6 +204,12 @@ class NatsEngine:
         reference = question_digest(message)
         then = None if self.presence is None else self.presence.find(reference)
         quorum = start.group.quorum if len(parties) == start.group.n_parties else len(parties)
+        read: dict[str, Answer | None] = {}
+
+        def on_reply(letter: Letter) -> None:  # the first answers are read while others are still on their way
+            if letter.kind != REFUSAL:
+                read[letter.sender] = _answer(letter.sender, reference, letter.body)
+
         request = Request(
             kind=ASK,
             bodies=dict.fromkeys(parties if then is None else then, message),
@@ -211,9 +219,12 @@ class NatsEngine:
             round=self._round,
             seconds=self._offer.deadline_seconds,
             unwaited=self._unwaited(start.run, quorum, len(parties)) if then is None else frozenset(),
+            on_reply=on_reply,
         )
         self.center.note_asked(request.reference, tuple(sorted(start.group.names)))
-        answers, refusals = self._sorted(request, self._connection.send(request))
+        refusals = self._lost(request, self._connection.send(request))
+        answers = {name: answer for name in request.bodies if (answer := read.get(name)) is not None}
+        self.lost |= {name: _NO_ANSWER for name, answer in read.items() if answer is None}
         is_enough = len(answers) >= quorum and (then is None or len(answers) == len(then))
         if refusals and not is_enough:
             raise next(iter(refusals.values()))
@@ -237,18 +248,6 @@ class NatsEngine:
         refusals = {name: _refusal(name, letter) for name, letter in letters.items() if letter.kind == REFUSAL}
         self.lost |= {name: str(refusal) for name, refusal in refusals.items()}
         return refusals
-
-    def _sorted(self, request: Request, letters: Mapping[str, Letter]) -> tuple[dict[str, Answer], dict[str, Refused]]:
-        """The answers and the refusals among replies to a question; `lost` is then everybody without an answer."""
-        refusals = self._lost(request, letters)
-        answers: dict[str, Answer] = {}
-        for name in letters.keys() - refusals.keys():
-            answer = _answer(name, request.reference, letters[name].body)
-            if answer is None:
-                self.lost[name] = "it sent something that is no answer to the question"
-            else:
-                answers[name] = answer
-        return {name: answers[name] for name in letters if name in answers}, refusals
 
     def exclude(self, parties: Mapping[str, str]) -> None:
         """Note the parties whose addends the center refused: a round goes on without them, or the run ends."""

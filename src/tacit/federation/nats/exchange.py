@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tacit.errors import RunError, WireError
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
@@ -14,7 +14,8 @@ from tacit.federation.nats import subject
 from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.journal import Journal
 from tacit.federation.nats.kind import ANSWER, ASK, MEMBERS, REFUSAL, STUDY
-from tacit.federation.nats.letter import Letter, read_letter, signed, write_letter
+from tacit.federation.nats.letter import Letter, read_letter, signed, tagged, write_letter
+from tacit.federation.nats.session import LetterSession, OfferedSessions
 
 _FIRST_REPEAT, _LONGEST_REPEAT = 1.0, 10.0  # seconds until a letter without a reply is sent again
 _GRACE_SECONDS = 0.25  # for those who are not waited for, after the others
@@ -33,6 +34,7 @@ class Request:
         study, run, round: what the letters belong to.
         seconds: how long replies are waited for.
         unwaited: members whose replies are taken if they come with the others', or a moment later.
+        on_reply: told of every reply when it comes, while others are waited for.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Request:
     round: int = 0
     seconds: float
     unwaited: frozenset[str] = frozenset()
+    on_reply: Callable[[Letter], None] | None = None
 
 
 @dataclass
@@ -69,8 +72,10 @@ class Exchange:
         self._coordinator = coordinator
         self._journal = journal
         self._connection = Connection(coordinator.address, coordinator.credential, journal)
+        self._sessions = OfferedSessions(coordinator.identity.member)
         self._pending: list[_Pending] = []
         self._members: dict[str, Member] = {}
+        self._listed = -1  # the number of the list of members that these are of
         self._fetched: dict[str, float] = {}  # member -> when it last said that it is back
         self.on_reply: Callable[[str, str], None] | None = None  # told (member, kind) of every reply, for progress
 
@@ -94,7 +99,7 @@ class Exchange:
 
     async def send(self, request: Request) -> dict[str, Letter]:
         """The members' replies, from those that gave one in time; letters without one are sent again meanwhile."""
-        self._members = {member.name: member for member in self._coordinator.roster.members()}
+        self._look_at_roster()
         strangers = [name for name in request.bodies if name not in self._members]
         if strangers:
             raise RunError(f"{strangers[0]!r} is not, or no longer, a member of this federation; run without it")
@@ -108,11 +113,18 @@ class Exchange:
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
+    def _look_at_roster(self) -> None:
+        """Read who belongs again, if that has changed: another process may have let somebody in, or revoked one."""
+        number = self._coordinator.roster.number
+        if number != self._listed:
+            self._members = {member.name: member for member in self._coordinator.roster.members()}
+            self._listed = number
+
     async def _gather(self, pending: _Pending) -> None:
         clock = asyncio.get_running_loop().time
         deadline, repeat = clock() + pending.request.seconds, _FIRST_REPEAT + _REPEAT_EACH * len(pending.missing)
         while not pending.is_enough and (left := deadline - clock()) > 0:
-            await self._send_letters(pending, sorted(pending.missing))
+            await self._send_letters(pending, sorted(pending.missing), again=bool(pending.nonces))
             try:
                 async with asyncio.timeout(min(repeat, left)):
                     await pending.done.wait()
@@ -122,7 +134,8 @@ class Exchange:
         while pending.missing and pending.is_enough and clock() < grace:
             await asyncio.sleep(0.01)
 
-    async def _send_letters(self, pending: _Pending, names: Sequence[str]) -> None:
+    async def _send_letters(self, pending: _Pending, names: Sequence[str], *, again: bool) -> None:
+        """Send a letter to each; one that is sent again is signed, since the member may know no session any more."""
         identity, request = self._coordinator.identity, pending.request
         where = subject.ask if request.kind == ASK else subject.call
         for name in names:
@@ -131,22 +144,29 @@ class Exchange:
                 study=request.study, run=request.run, round=request.round, about=request.reference,
             )  # fmt: skip
             pending.nonces[letter.nonce] = name
-            await self._connection.publish(where(name), signed(letter, identity))
+            member = self._members.get(name)  # none, if it was revoked a moment ago
+            session = None if again or member is None else self._sessions.find(member)
+            if session is not None:
+                frame = tagged(letter, session)
+            else:
+                frame = signed(replace(letter, key=self._sessions.offer), identity)
+            await self._connection.publish(where(name), frame)
 
     async def _send_again(self) -> None:
         """After a new connection: whoever has not replied may never have been asked."""
         for pending in list(self._pending):
-            await self._send_letters(pending, sorted(pending.missing))
+            await self._send_letters(pending, sorted(pending.missing), again=True)
 
     async def _on_fetch(self, where: str, _: bytes, __: str) -> None:
         """A member is back: what it was asked meanwhile did not reach it."""
         name, now = where.rsplit(".", 1)[-1], asyncio.get_running_loop().time()
+        self._sessions.forget(name)
         if now - self._fetched.get(name, -_FIRST_REPEAT) < _FIRST_REPEAT:
             return  # it is asked again in any case
         self._fetched[name] = now
         for pending in list(self._pending):
             if name in pending.missing:
-                await self._send_letters(pending, [name])
+                await self._send_letters(pending, [name], again=True)
 
     async def _on_letter(self, where: str, frame: bytes, _: str) -> None:
         _, stream, name, reference = where.split(".")
@@ -156,14 +176,26 @@ class Exchange:
             return  # a late reply, or one to another process of the coordinator
         kinds = (ANSWER,) if stream == ANSWER else (REFUSAL, *(p.request.kind for p in expected))
         try:
-            letter = read_letter(frame, sender=member, recipient=subject.COORDINATOR, kinds=kinds)
+            letter = read_letter(
+                frame,
+                sender=member,
+                recipient=subject.COORDINATOR,
+                kinds=kinds,
+                find=lambda one: self._find(member, one),
+            )
             for pending in expected:
                 self._take(pending, letter)
+            if letter.key and not letter.session:
+                self._sessions.take(member, letter.key)
         except WireError as error:
             for pending in expected:
                 pending.faults[name] += 1
             if self._journal is not None:
                 self._journal.note("not-believed", member=name, why=str(error))
+
+    def _find(self, member: Member, name: bytes) -> LetterSession | None:
+        session = self._sessions.find(member)
+        return session if session is not None and session.name == name else None
 
     @staticmethod
     def _is_for(pending: _Pending, stream: str, reference: str, name: str) -> bool:
@@ -182,6 +214,8 @@ class Exchange:
             raise WireError(f"{letter.sender!r} replied to another letter than the one that was sent")
         pending.replies[letter.sender] = letter
         pending.missing.discard(letter.sender)
+        if request.on_reply is not None:
+            request.on_reply(letter)
         if self.on_reply is not None:
             self.on_reply(letter.sender, letter.kind)
         if pending.is_enough:

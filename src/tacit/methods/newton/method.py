@@ -29,7 +29,7 @@ private, and all of them mu-Gaussian private, mu^2 = sum mu_k^2, which is (epsil
 mu^2 is split, and every other choice, is a public rule (`rule`). Everything else (shape, denoising, weights, penalties,
 solutions, intervals, notices) is computed from what was opened, from the plan and, under replace-one, from the sizes.
 
-Why a shape. Noise that is alike in all directions of the rows drowns those in which they vary little. A seventh of the
+Why a shape. Noise that is alike in all directions of the rows drowns those in which they vary little. A tenth of the
 budget is spent on squares that tell which these are; then rows are stretched until all directions count alike, and long
 ones count less (`shape`); `benchmarks/newton_rules.py` measures what that is worth.
 
@@ -58,6 +58,7 @@ from tacit.methods.cohort import Cohort, Promise
 from tacit.methods.evaluation.auc import AucInterval
 from tacit.methods.method import Learned, Method
 from tacit.methods.neighbour import Neighbours
+from tacit.methods.newton.exact_solution import MOST_EXACT_ROUNDS, exact_solution
 from tacit.methods.newton.interval import interval, interval_notices
 from tacit.methods.newton.measuring import SHARE as MEASURING
 from tacit.methods.newton.measuring import ask_measuring, check_measuring, party_measuring
@@ -68,7 +69,7 @@ from tacit.methods.newton.rule import MIDDLE, NewtonOutlook, Rules, default_rule
 from tacit.methods.newton.safeguard import Safeguard
 from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
-from tacit.methods.newton.solver import MOST_EXACT_ROUNDS, Equation, Solved, exact_solution
+from tacit.methods.newton.solver import Equation, Solved
 from tacit.methods.newton.statistic import Plan, Trial, party_moments, party_responses, party_squares, release_event
 from tacit.methods.newton.triangle import upper
 from tacit.methods.public_model import linear_model

@@ -15,6 +15,11 @@
    the noise of M, v'M v is known to s. Where opened moments say more than those of step 3, the difference x is added
    along v, times x^2 / (x^2 + s^2) (`steeper`). v is where t points beyond the intercept. Signals lie where rows vary
    most. Without this step they are weighed as if they lay in a typical direction, and models are far too flat.
+5. *The mean row.* M q is c times the sum of rows. Squares tell it, too: T q, made as long along q. Opened moments
+   differ from that by noise alone, or by more. Of the difference x, at right angles to q, the share 1 - E |noise|^2 /
+   |x|^2 is kept, or none (James and Stein 1961). As much is left of the noise's variance (`mean_along`). All directions
+   of x count alike: a mean that is off in a few is what `heavy` would take for columns that matter. The covariance of
+   rows is as step 3 has it (`with_mean`).
 
 All rows have the same constant c as their last entry. In the shape B they are g = B z, and q.g = c for q = B^-1 e.
 """
@@ -41,6 +46,28 @@ def with_constant(M: Floats, q: Floats, square: float) -> Floats:
     """M, changed along q alone so that q'M q = square."""
     changed: Floats = M + (square - q @ M @ q) * np.outer(q, q) / float(q @ q) ** 2
     return changed
+
+
+def with_mean(M: Floats, q: Floats, along: Floats) -> Floats:
+    """M with the same covariance of rows, changed so that M q = `along`."""
+    before = M @ q
+    changed: Floats = M - np.outer(before, before) / float(q @ before) + np.outer(along, along) / float(q @ along)
+    return changed
+
+
+def mean_along(M: Floats, q: Floats, noise_std: float, expected: Floats) -> tuple[Floats, float]:
+    """M q, nearer to what the squares say of it, and which share of the noise's variance is left (5)."""
+    along = M @ q
+    if noise_std <= 0:
+        return along, 1.0
+    told = expected @ q
+    if float(q @ told) <= 0:  # squares that are noise alone
+        return along, 1.0
+    told = told * float(q @ along) / float(q @ told)
+    beyond = along - told
+    noise = noise_std**2 / 2 * float(q @ q) * (len(q) - 1)
+    kept = max(0.0, 1 - noise / max(float(beyond @ beyond), 1e-300))
+    return told + kept * beyond, kept
 
 
 def as_curvature(M: Floats, noise_std: float, expected: Floats, n_records: float) -> Floats:

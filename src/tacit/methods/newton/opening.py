@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.federation.channel import Channel
-from tacit.methods.newton.moments import as_curvature, constant_row, steeper, with_constant
+from tacit.methods.newton.moments import as_curvature, constant_row, mean_along, steeper, with_constant, with_mean
 from tacit.methods.newton.shape import Outline
 from tacit.methods.newton.solver import Equation, answer_directions
 from tacit.methods.newton.statistic import COUNTED, Plan, Shape, party_moments
@@ -41,7 +41,10 @@ def open_moments(
     M = with_constant(M, q, squared * c**2)
     curved = as_curvature(M, M_noise, outline.expected, n_records)
     curved = with_constant(curved, q, max(squared * c**2, float(q @ curved @ q)))
+    kept = 1.0
     if M_noise > 0:
+        along, kept = mean_along(M, q, M_noise, outline.expected)
+        curved = with_mean(curved, q, along)
         curved = steeper(curved, M, answer_directions(t, curved, q if has_intercept else None), M_noise)
     return Equation(
         plan=plan,
@@ -53,6 +56,7 @@ def open_moments(
         M=curved,
         t_noise=t_noise,
         M_noise=M_noise,
+        mean_kept=kept,
         weight_error=weights.std / weights.mean,
         start=np.linalg.solve(B, start.T).T * (weight / squared),
         l2=l2,

@@ -102,3 +102,8 @@ def normal_points(dimension: int) -> Floats:
     points = points - points.mean(axis=0)
     root = np.linalg.cholesky(points.T @ points / len(points))
     return np.asarray(np.linalg.solve(root, points.T).T, dtype=np.float64)
+
+
+def steepest(n_classes: int) -> Floats:
+    """The largest that a record's curvature can be: 1/4, and for softmax (I - 1/C) / 2 (Boehning and Lindsay 1988)."""
+    return np.array([[0.25]]) if n_classes == 2 else 0.5 * (np.eye(n_classes) - 1 / n_classes)

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit.methods.newton.solver import Equation, Observation, Solved, steepest
+from tacit.methods.newton.population import steepest
+from tacit.methods.newton.solver import Equation, Observation, Solved
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,12 +16,15 @@ was added for privacy. Shrinking is post-processing: it costs nothing.
    known; answers of both laws for a grid of tau are averaged by their likelihood, with the half-Cauchy law of scale 1,
    cut off at 1.5, for the spread of all scores. A direction that noise drowns has a small s and stays at the start.
    Where nothing can be seen all of them do, and the model says what the class frequencies say.
-4. *Whether there is anything.* Twice the log-likelihood of the best tau over that of tau = 0. Without a signal it
+4. *Single columns.* Both laws take it that no column matters far more than others. In some tables one does, as gains
+   from capital do for an income. So each law has a *heavy* form with the weight 1/2 of its own: `heavy` says how.
+5. *Whether there is anything.* Twice the log-likelihood of the best tau over that of tau = 0. Without a signal it
    exceeds 2.71 with a chance of 5 % (half of it a chi-square of one degree of freedom, half 0). Of two laws the
    likelihoods are averaged with their weights before the log is taken, which makes it no likelier.
-5. *The level.* The constant's part of an answer is q'H w: it moves the mean chance. Its variance counts the noise that
+6. *The level.* The constant's part of an answer is q'H w: it moves the mean chance. Its variance counts the noise that
    hides the intercept, and what is not known of the other directions, each with tau^2 / (tau^2 s^2 + 1). With a large
-   tau it is that of q'right, so that class counts alone tell the level. With a small one all of right tells it.
+   tau it is that of q'right, so that class counts alone tell the level. With a small one all of right tells it. A
+   heavy form leaves unknown what its law does: it has one tau, and what is not seen is not likelier to be large.
 """
 
 from __future__ import annotations
@@ -33,12 +36,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tacit.methods.newton.heavy import heavier
+
 Floats = npt.NDArray[np.float64]
 
 SEEN = 2.71
 """What `Shrunken.evidence` exceeds with a chance of 5 % where there is nothing to see."""
 _SPREADS = np.geomspace(1e-3, 1.5, 60)  # of all scores beforehand, standard deviations
+_BEFOREHAND = _SPREADS / (1 + _SPREADS**2)  # of each, on a grid of logs
 _EVEN = 0.75  # the weight of the even law
+_HEAVY = 0.5  # that of a heavy form, times that of its law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +54,7 @@ class Shrunken:
 
     models: Floats
     evidence: float
-    level_variance: float = 0.0  # of q'H w of the first equation (5)
+    level_variance: float = 0.0  # of q'H w of the first equation (6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +71,6 @@ class _Equation:
 class _Whitened:
     """One equation in the directions of one law."""
 
-    equation: _Equation
     directions: Floats  # (k, m), of unit spread of the scores
     turned: Floats  # (m, m): those in which all is independent
     s: Floats
@@ -72,36 +78,58 @@ class _Whitened:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Law:
-    """The equations in the directions of one law, and how likely each spread is under it, as logs."""
+class Law:
+    """What is likely of a model beforehand: directions of unit spread of all scores, and how much the law counts.
 
-    parts: list[_Whitened]
-    logs: Floats  # of the likelihood over that of tau = 0, one for each spread
+    `axes` are the same directions, turned so that they lie near the columns: along these a heavy law has its scales.
+    """
+
+    directions: Floats
+    axes: Floats
     weight: float
 
-    @classmethod
-    def of(cls, parts: list[_Whitened], weight: float) -> _Law:
-        s, seen = (np.concatenate([getattr(part, name) for part in parts]) for name in ("s", "seen"))
-        variances = _SPREADS[:, None] ** 2 * s**2 + 1
-        logs = -0.5 * np.sum(np.log(variances) + seen**2 / variances - seen**2, axis=1)
-        return cls(parts=parts, logs=logs, weight=weight)
 
-    def models(self, weights: Floats, free: Floats | None) -> Floats:
-        """The models of its equations, averaged with these weights of the spreads, times their sum."""
-        share = float(weights.sum())
-        squares = _SPREADS[:, None] ** 2
-        gains = [weights @ (squares * part.s / (squares * part.s**2 + 1)) / share for part in self.parts]
-        return share * np.array([_model(part, gain, free) for part, gain in zip(self.parts, gains, strict=True)])
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What one law says of the equations, with how much it counts."""
 
-    def level_variance(self, weights: Floats, H: Floats, free: Floats) -> float:
-        """The variance of q'H w of the first equation, averaged with these weights of the spreads, times their sum."""
-        part, along = self.parts[0], H @ free
-        told = part.equation.X @ free
-        beside = along - part.equation.X.T @ told * (float(free @ along) / float(told @ told))
-        levers = (beside @ part.directions @ part.turned) ** 2
-        squares = _SPREADS[:, None] ** 2
-        left = (squares / (squares * part.s**2 + 1)) @ levers
-        return float(weights @ (left + float(free @ along) ** 2 / float(told @ told)))
+    changes: list[Floats]
+    left: Floats  # the variance that is left of the first equation's change, as a root: (k, m)
+    log_weight: float
+
+
+def _answers(law: Law, equations: Sequence[_Equation]) -> tuple[list[_Answer], float]:
+    """Those of a law and of its heavy form, and the log of the likelihood of its best tau over that of tau = 0."""
+    parts = [_turned(one, law.directions) for one in equations]
+    s, seen = (np.concatenate([getattr(part, name) for part in parts]) for name in ("s", "seen"))
+    squares = _SPREADS[:, None] ** 2
+    variances = squares * s**2 + 1
+    logs = -0.5 * np.sum(np.log(variances) + seen**2 / variances - seen**2, axis=1)
+    largest = float(logs.max())
+    weights = np.exp(logs - largest) * _BEFOREHAND
+    total = float(weights.sum())
+    weights = weights / total
+    gains = [weights @ (squares * part.s / (squares * part.s**2 + 1)) for part in parts]
+    spreads = weights @ (squares / (squares * parts[0].s ** 2 + 1))
+    plain = _Answer(
+        changes=[part.directions @ (part.turned @ (gain * part.seen)) for part, gain in zip(parts, gains, strict=True)],
+        left=parts[0].directions @ (parts[0].turned * np.sqrt(spreads)),
+        log_weight=math.log(law.weight) + largest + math.log(total),
+    )
+    tau = float(_SPREADS[np.argmax(logs + np.log(_BEFOREHAND))])
+    try:
+        heavy = [heavier(*_beside(one, law.axes), tau) for one in equations]
+    except np.linalg.LinAlgError:  # numbers so large that rounding hides what is assumed: nothing need be assumed then
+        return [plain], largest
+    gain = sum(one.gain for one in heavy)
+    if not math.isfinite(gain):
+        return [plain], largest
+    single = _Answer(
+        changes=[law.axes @ one.mean for one in heavy],
+        left=plain.left,
+        log_weight=plain.log_weight + math.log(_HEAVY) + gain,
+    )
+    return [plain, single], largest
 
 
 def shrunken(
@@ -128,16 +156,21 @@ def shrunken(
     return shrunken_by(known_laws(spread, free, uneven), Hs, rights, starts, variance=variance, free=free)
 
 
-def known_laws(spread: Floats, free: Floats | None, uneven: Floats | None) -> tuple[tuple[Floats, float], ...]:
-    """Of each law its directions, of unit spread of all scores, and its weight: the same for all equations of a fit."""
-    columns = [_directions(spread, free)] if uneven is None else [_directions(spread, free), uneven]
-    lengths = [math.sqrt(max(float(np.sum(one * (spread @ one))), 1e-300)) for one in columns]
-    weights = [1.0] if uneven is None else [_EVEN, 1 - _EVEN]
-    return tuple((one / length, weight) for one, length, weight in zip(columns, lengths, weights, strict=True))
+def known_laws(spread: Floats, free: Floats | None, uneven: Floats | None) -> tuple[Law, ...]:
+    """The laws, of unit spread of all scores: the same for all equations of a fit."""
+    directions, turn = _directions(spread, free)
+    if uneven is None:
+        return (_law(directions, directions @ turn, spread, 1.0),)
+    return _law(directions, directions @ turn, spread, _EVEN), _law(uneven, uneven, spread, 1 - _EVEN)
+
+
+def _law(directions: Floats, axes: Floats, spread: Floats, weight: float) -> Law:
+    length = math.sqrt(max(float(np.sum(directions * (spread @ directions))), 1e-300))
+    return Law(directions=directions / length, axes=axes / length, weight=weight)
 
 
 def shrunken_by(
-    known: Sequence[tuple[Floats, float]],
+    laws: Sequence[Law],
     Hs: Sequence[Floats],
     rights: Floats,
     starts: Floats,
@@ -149,27 +182,42 @@ def shrunken_by(
     equations = [
         _in_unit_noise(H, right, start, variance, free) for H, right, start in zip(Hs, rights, starts, strict=True)
     ]
-    laws = [_Law.of([_turned(one, directions) for one in equations], weight) for directions, weight in known]
-    largest = max(float(law.logs.max()) for law in laws)
-    beforehand = _SPREADS / (1 + _SPREADS**2)
-    weights = [law.weight * np.exp(law.logs - largest) * beforehand + 1e-300 for law in laws]
-    total = sum(float(one.sum()) for one in weights)
-    models = np.sum([law.models(one / total, free) for law, one in zip(laws, weights, strict=True)], axis=0)
-    best = sum(law.weight * math.exp(float(law.logs.max()) - largest) for law in laws)
-    told = 0.0
-    if free is not None and equations[0].free is not None:
-        told = sum(law.level_variance(one / total, Hs[0], free) for law, one in zip(laws, weights, strict=True))
-    return Shrunken(models=models, evidence=max(0.0, 2 * (largest + math.log(best))), level_variance=told)
+    found = [_answers(law, equations) for law in laws]
+    answers = [answer for of_law, _ in found for answer in of_law]
+    logs = np.array([answer.log_weight for answer in answers])
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    changes = [sum(w * a.changes[i] for w, a in zip(weights, answers, strict=True)) for i in range(len(equations))]
+    largest = max(best for _, best in found)
+    best = sum(law.weight * math.exp(log - largest) for law, (_, log) in zip(laws, found, strict=True))
+    return Shrunken(
+        models=np.array(
+            [_model(one, np.asarray(change), free) for one, change in zip(equations, changes, strict=True)]
+        ),
+        evidence=max(0.0, 2 * (largest + math.log(best))),
+        level_variance=_level_variance(equations[0], Hs[0], free, weights, [answer.left for answer in answers]),
+    )
 
 
-def _directions(spread: Floats, free: Floats | None) -> Floats:
-    """Columns that spread scores by 1 each; without the free direction."""
+def _level_variance(
+    equation: _Equation, H: Floats, free: Floats | None, weights: Floats, left: Sequence[Floats]
+) -> float:
+    """The variance of q'H w (6), averaged over what the laws leave unknown."""
+    if free is None or equation.free is None:
+        return 0.0
+    along, told = H @ free, equation.X @ free
+    beside = along - equation.X.T @ told * (float(free @ along) / float(told @ told))
+    unknown = [weight * float(np.sum((beside @ root) ** 2)) for weight, root in zip(weights, left, strict=True)]
+    return float(sum(unknown)) + float(free @ along) ** 2 / float(told @ told)
+
+
+def _directions(spread: Floats, free: Floats | None) -> tuple[Floats, Floats]:
+    """Columns that spread scores by 1 each, without the free direction; and what turns them next to the columns."""
     values, vectors = np.linalg.eigh(spread)
     known = values > 1e-9 * values[-1]
     if free is not None:
         known[0] = False  # Q is 0 along it
-    columns: Floats = vectors[:, known] / np.sqrt(values[known])
-    return columns
+    return vectors[:, known] / np.sqrt(values[known]), vectors[:, known].T
 
 
 def _in_unit_noise(H: Floats, right: Floats, start: Floats, variance: float, free: Floats | None) -> _Equation:
@@ -199,21 +247,25 @@ def _root(H: Floats, variance: float) -> Floats | None:
         return None
 
 
-def _turned(equation: _Equation, directions: Floats) -> _Whitened:
+def _beside(equation: _Equation, directions: Floats) -> tuple[Floats, Floats]:
+    """An equation in such directions, less what the intercept explains of both sides."""
     Z, left, explained = equation.X @ directions, equation.y, equation.free
     if explained is not None:
         left = left - explained * float(explained @ left)
         Z = Z - np.outer(explained, explained @ Z)
+    return Z, left
+
+
+def _turned(equation: _Equation, directions: Floats) -> _Whitened:
+    Z, left = _beside(equation, directions)
     squares, turned = np.linalg.eigh(Z.T @ Z)  # a singular value decomposition does not always end here
     s = np.sqrt(np.maximum(squares, 1e-15 * max(float(squares[-1]), 0.0) + 1e-300))
     seen = turned.T @ (Z.T @ left) / s
-    return _Whitened(equation=equation, directions=directions, turned=turned, s=s, seen=seen)
+    return _Whitened(directions=directions, turned=turned, s=s, seen=seen)
 
 
-def _model(part: _Whitened, gain: Floats, free: Floats | None) -> Floats:
+def _model(known: _Equation, change: Floats, free: Floats | None) -> Floats:
     """The start, what is kept of each direction, and the intercept that goes with it."""
-    change: Floats = part.directions @ (part.turned @ (gain * part.seen))
-    known = part.equation
     if free is not None and known.free is not None:
         level = float(known.free @ (known.y - known.X @ change)) / float(np.linalg.norm(known.X @ free))
         change = change + level * free

@@ -8,6 +8,7 @@ sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
 1. *Curvature.* M is brought nearer to what the squares say of it, as far as noise hides it. Along t, less what an
    intercept explains, it is as steep as was opened: there the answer lies (`moments`, 3 and 4).
 2. *A normal population* with these moments says how S bends (`population`), and what S is before anything was asked.
+   Where rounds contradict it beyond their noise, it bends as they show (`secant`).
 3. *All rounds at once.* S(W) = S_k + H_k (W - W_k) is an estimate of S(W) for every round k; the normal population is
    one more. They are averaged with weights 1 / variance. A round's variance is its noise, what the noise of M does on
    the way from W_k to W, and what a curvature that is 30 % off does there. So rounds near the solution count most,
@@ -27,24 +28,33 @@ sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
    of a normal population, and its variance; the noise of the sum of weights moves p - 1/2 in proportion. Where one
    class is rare, noise may say that it has fewer records than none. So the chance is not what was seen, with normal
    noise, but what that leaves likely of all chances between 0 and 1: the mean of the truncated normal law.
+7. *Where all is drowned*, with noise on t of over 1.2 % of all records, the level is told by q't alone. The rest of t
+   is a share p - 1/2 of a mean row that is itself noisy. So it would tell a share that is too near to 1/2, as every
+   slope against noisy numbers is too flat.
+8. *Noise of the mean row.* The intercept that gives a mean chance depends on w'm, m the mean row. But t less what the
+   level explains contains n (1/2 - p) times the noise of m. So a w that was learned from it points along that noise:
+   w'm seems larger than it is, and the model names a rare class too seldom. What the equation leaves unexplained is
+   e = N^-1 (right - H w), N the covariance of its noise. Of the noise of m it tells n (1/2 - p) times its variance
+   times e, but for what lies along q, where m is known. That is taken from m before the intercept is found.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from tacit.bisection import bisect
-from tacit.errors import NotConverged
+from tacit.methods.newton.chance import likely_chance
 from tacit.methods.newton.moments import constant_row
 from tacit.methods.newton.population import Population, Steepness
-from tacit.methods.newton.shrinkage import SEEN, known_laws, shrunken_by
+from tacit.methods.newton.secant import Rise, as_shown
+from tacit.methods.newton.shrinkage import SEEN, Law, known_laws, shrunken_by
 from tacit.methods.newton.statistic import Plan
 
 Floats = npt.NDArray[np.float64]
@@ -53,9 +63,8 @@ _MISFIT = 0.01  # of a normal population's responses: how far records respond ot
 _CONTRADICTED = 4.0  # times the variance that noise explains: rounds that differ by more say that it is off
 CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
 _WIDEST = 12.0  # of the scores of a normal population
+_DROWNED = 0.012  # of all records, the noise on t: about where no rounds are asked (`rule`)
 _UNSEEN = 4.0  # log odds of any row, by a model that cannot be told from its start
-MOST_EXACT_ROUNDS = 1000  # without noise
-_EXACT = 1e-11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +115,7 @@ class Equation:
     start: Floats
     l2: float | None
     has_intercept: bool
+    mean_kept: float = 1.0  # of the noise of M in the mean row (`moments`, 5)
     observations: list[Observation] = field(default_factory=list)
     middle: Floats | None = None  # of the sandwich, if it was asked for
 
@@ -167,7 +177,7 @@ class Equation:
         return columns
 
     @cached_property
-    def _laws(self) -> tuple[tuple[Floats, float], ...]:
+    def _laws(self) -> tuple[Law, ...]:
         """What is likely of a model beforehand (`shrinkage`, 1)."""
         free = self.constant_row if self.has_intercept else None
         return known_laws(self._over_basis(self._spread), free, self._uneven)
@@ -196,27 +206,58 @@ class Equation:
             solved = replace(found, model=self._within(self._narrowed(found.model), found.evidence))
             if is_levelled:
                 chance = self._mean_chance(model, line, found)
-                solved = replace(solved, model=self._levelled(solved.model, chance))
+                misread = self._misread_mean(model, line, found.model)
+                solved = replace(solved, model=self._levelled(solved.model, chance, misread))
             model = 0.5 * (model + solved.model)
         return solved
 
+    @property
+    def _is_drowned(self) -> bool:
+        """Whether class counts alone tell the level: noise on t is over 1.2 % of all records (7)."""
+        return self.t_noise > _DROWNED * self.n_records
+
     def _mean_chance(self, model: Floats, line: _Line, found: Solved) -> float:
-        """E p of a normal population, by what was found with the equation near `model` (6 in the heading)."""
+        """E p of a normal population, by the equation near `model` (6 in the heading)."""
         q, c = self.constant_row, self.plan.cohort.constant
         counted = self.rho * float(q @ self.opened @ q) / c  # c times the sum of weights: q'S is E p - 1/2 times that
         above = float(self.population.response(model)[1][0])
+        of_weights = (line.unasked * above * self.weight_error) ** 2
+        if self._is_drowned:
+            change = float(q @ (line.right - line.steepness.along(model, self.M))[0])
+            noise = self.t_noise**2 + (line.variance - self.t_noise**2) * (1 - line.unasked)
+            noise *= float(q @ q)
+            return likely_chance(0.5 + above + change / counted, math.sqrt(noise / counted**2 + of_weights))
         change = float(q @ line.steepness.along(found.model - model, self.M)[0])
-        variance = found.level_variance / counted**2 + (line.unasked * above * self.weight_error) ** 2
-        return _chance(0.5 + above + change / counted, math.sqrt(variance))
+        return likely_chance(0.5 + above + change / counted, math.sqrt(found.level_variance / counted**2 + of_weights))
 
-    def _levelled(self, model: Floats, chance: float) -> Floats:
-        """The model with an intercept that gives this mean chance."""
+    def _misread_mean(self, model: Floats, line: _Line, found: Floats) -> Floats:
+        """What of the mean row is noise of M, by what the equation leaves unexplained (8)."""
+        H = line.steepness.K[0, 0] * self.M + line.steepness.G
+        above = float(self.population.response(model)[1][0])
+        q = self.constant_row
+        left = line.right[0] - H @ found[0]
+        noise = np.linalg.solve(H + line.variance * np.eye(len(H)), left)
+        noise = noise - q * float(q @ noise) / float(q @ q)
+        of_mean = (
+            (self.rho / self.plan.cohort.constant) ** 2
+            * float(q @ q)
+            * self.mean_kept
+            * self.M_noise**2
+            / 2
+            / self.n_records
+        )
+        misread: Floats = -line.unasked * above * of_mean * noise
+        return misread
+
+    def _levelled(self, model: Floats, chance: float, misread: Floats) -> Floats:
+        """The model with an intercept that gives this mean chance, where so much of the mean row is noise."""
+        population = replace(self.population, mean=self.population.mean - misread)
         q = self.constant_row
         wanted = min(max(chance, 1e-12), 1 - 1e-12)
         lowest = -_WIDEST * self.rho / self.plan.cohort.constant
 
         def is_likelier(above: float) -> bool:
-            return float(self.population.response(model + (lowest + above) * q)[1][0]) + 0.5 >= wanted
+            return float(population.response(model + (lowest + above) * q)[1][0]) + 0.5 >= wanted
 
         return model + (lowest + bisect(is_likelier, yes=-2 * lowest, no=0.0, tolerance=1e-7)) * q
 
@@ -241,11 +282,32 @@ class Equation:
         precisions = [1 / self._population_variance(model, expected, above, here)]
         precisions += [1 / self.variance_of(one, model) for one in self.observations]
         total = 1 / sum(precisions)
+        bend = self._bend(here)
+        here = replace(here, G=here.G + bend)
         right = self.t + here.along(model, self.M) - expected
         for precision, one in zip(precisions[1:], self.observations, strict=True):
-            right -= total * precision * one.surprise
+            right -= total * precision * (one.surprise + (model - one.model) @ bend)
         variance = total + self.t_noise**2
         return _Line(steepness=here, right=right, variance=variance, unasked=total * precisions[0])
+
+    def _bend(self, here: Steepness) -> Floats:
+        """What the rounds show of the curvature of two classes beyond a normal population's (`secant`)."""
+        if self.plan.cohort.n_classes > 2 or len(self.observations) < 2:
+            return np.zeros_like(self.M)
+        H = here.K[0, 0] * self.M + here.G
+        bend: Floats = as_shown(H, self._changes()) - H
+        return bend
+
+    def _changes(self) -> Iterator[Rise]:
+        """From each round to the next."""
+        for one, other in itertools.pairwise(self.observations):
+            seen = (other.response - one.response)[0]
+            yield Rise(
+                way=(other.model - one.model)[0],
+                seen=seen,
+                expected=seen - (other.surprise - one.surprise)[0],
+                variance=one.noise_std**2 + other.noise_std**2,
+            )
 
     def variance_of(self, one: Observation, model: Floats) -> float:
         """Of a round's estimate of S(model), a coordinate: its noise, that of M on the way, and a bend that is off."""
@@ -283,7 +345,7 @@ class Equation:
         """What the noise of the mean row, which is M q rho / (n c), adds to a coordinate of n (E p - 1/C) m."""
         q, c = self.constant_row, self.plan.cohort.constant
         lever = float(np.sum(above**2)) / len(above) * (self.rho / c) ** 2 * float(q @ q)
-        return lever * self.M_noise**2 / 2
+        return lever * self.mean_kept * self.M_noise**2 / 2
 
     def _solution(self, line: _Line) -> Solved:
         """W of K W M + W G = right, as far as its noise lets it be seen; or with the l2 that was set."""
@@ -332,51 +394,3 @@ def answer_directions(t: Floats, M: Floats, q: Floats | None) -> Floats:
     _, sizes, rows = np.linalg.svd(along, full_matrices=False)
     pointed: Floats = rows[: max(1, len(t) - 1)][sizes[: max(1, len(t) - 1)] > 0]
     return pointed
-
-
-def _chance(seen: float, noise: float) -> float:
-    """The mean of a chance that was seen with normal noise, all chances being alike beforehand."""
-    if noise <= 0:
-        return min(max(seen, 0.0), 1.0)
-    low, high = -seen / noise, (1 - seen) / noise
-    if low > 30 or high < -30:  # too far outside for the tails below: the exponential law that they tend to
-        return min(noise / low, 0.5) if low > 30 else max(1 + noise / high, 0.5)
-    inside = float(ndtr(high) - ndtr(low)) if low < 0 else float(ndtr(-low) - ndtr(-high))
-    density = math.exp(-(low**2) / 2) - math.exp(-(high**2) / 2)
-    return min(max(seen + noise * density / math.sqrt(2 * math.pi) / inside, 0.0), 1.0)
-
-
-def exact_solution(ask: Callable[[Floats], Floats], equation: Equation, l2: float) -> Floats:
-    """The zero of S(W) - t + l2 (W - start) P where nothing is noised, to rounding; `ask(model)` gives S.
-
-    Steps with the curvature's upper bound M/4 (M/2 for softmax, Boehning and Lindsay 1988), extrapolated from the last
-    five (Anderson). Only for epsilon = infinity: the number of rounds depends on the data.
-    """
-    K = steepest(equation.plan.cohort.n_classes)
-    model = equation.start.copy()
-    steps: list[Floats] = []
-    images: list[Floats] = []
-    for _ in range(MOST_EXACT_ROUNDS):
-        image = equation.solution(K, K @ model @ equation.M + equation.t - ask(model), l2)
-        step = image - model
-        if np.linalg.norm(step) <= _EXACT * (1 + np.linalg.norm(model)):
-            return image
-        if steps and np.linalg.norm(step) > 10 * np.linalg.norm(steps[-1]):
-            steps, images = [], []
-        steps, images = [*steps[-5:], step], [*images[-5:], image]
-        model = _extrapolated(steps, images)
-    raise NotConverged(f"no certified optimum after {MOST_EXACT_ROUNDS} rounds without noise; choose a larger l2")
-
-
-def steepest(n_classes: int) -> Floats:
-    """The largest that a record's curvature can be: 1/4, and for softmax (I - 1/C) / 2 (Boehning and Lindsay 1988)."""
-    return np.array([[0.25]]) if n_classes == 2 else 0.5 * (np.eye(n_classes) - 1 / n_classes)
-
-
-def _extrapolated(steps: list[Floats], images: list[Floats]) -> Floats:
-    """Anderson's mixture: the combination of the last images whose combined step is shortest."""
-    if len(steps) == 1:
-        return images[-1]
-    differences = np.stack([(steps[-1] - one).ravel() for one in steps[:-1]], axis=1)
-    weights = np.linalg.lstsq(differences, steps[-1].ravel(), rcond=1e-10)[0]
-    return images[-1] - np.tensordot(weights, np.stack([images[-1] - one for one in images[:-1]]), axes=1)
