@@ -79,7 +79,7 @@ def told_share(h: float, *, limit: float, is_counted: bool) -> tuple[float, floa
         noise=p**2 * (4 + estimate**2),
         by=(p**2 * estimate, p**2),
         of_curvature=(p**2 * estimate, p**2),
-        lean=0.0 * ones,
+        lean=(0.0 * ones, 0.0 * ones),
     )
     lines = Lines.of(course, 1.96)
     low, high = estimate - lines.reach(1.96, 0), estimate + lines.reach(1.96, 1)
@@ -93,3 +93,20 @@ def test_intervals_of_runs_that_are_told_hold_though_telling_selects() -> None:
     share, held = told_share(2.0, limit=3.0, is_counted=False)
     np.testing.assert_allclose(share, ndtr(-1.0), atol=0.01)
     assert held < 0.9  # without the correction
+
+
+def test_a_side_on_which_nothing_is_hidden_is_no_wider() -> None:
+    one = np.ones(1)
+    course = Course(
+        spread=one,
+        assumed=1e-6 * one,
+        curvature=one,
+        above=one,
+        noise=one,
+        by=(0 * one, 0 * one),
+        of_curvature=(0 * one, 0 * one),
+        lean=(0 * one, 3 * one),  # above the estimate there may be more
+    )
+    lines = Lines.of(course, 1.96)
+    np.testing.assert_allclose(lines.reach(1.96, 0), 1.96, rtol=0.01)
+    np.testing.assert_allclose(lines.reach(1.96, 1), 2 * 1.96, rtol=0.01)  # sqrt(1 + 3)

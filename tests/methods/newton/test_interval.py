@@ -16,7 +16,7 @@ from tacit.data.feature import Numeric, Target
 from tacit.methods.newton import interval, shrinkage
 from tacit.methods.newton.chance import likely_chance
 from tacit.methods.newton.method import PrivateNewton
-from tacit.methods.newton.moments import unspread
+from tacit.methods.newton.moments import noise_left, unspread
 from tacit.methods.newton.population import Population
 from tacit.methods.newton.shrinkage import SEEN, shrunken
 from tacit.report.row import CoefficientRow
@@ -125,6 +125,37 @@ def test_eigenvalues_that_noise_spread_are_brought_together_and_an_outlier_stays
         errors.append(told[0] - 5.0)
     assert abs(np.mean(errors)) < 15
     np.testing.assert_allclose(unspread(truth, 0.0), truth, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("truth", "is_less"),
+    [
+        (np.full(12, 400.0), True),  # averaging takes most of the noise away
+        (np.linspace(0.0, 100.0, 12), True),
+        (np.geomspace(1.0, 1e5, 12), False),
+        (1e4 * np.arange(1.0, 4), False),
+    ],
+    ids=["alike", "even", "uneven", "apart"],
+)
+def test_the_noise_that_is_said_to_be_left_is_what_is_left(truth: Floats, is_less: bool) -> None:
+    rng = np.random.default_rng(5)
+    k, noise_std = len(truth), 30.0
+    left, told = [], []
+    for _ in range(200):
+        E = rng.normal(size=(k, k)) * noise_std
+        E = np.triu(E, 1) * math.sqrt(0.5)
+        M = np.diag(truth + rng.normal(size=k) * noise_std) + E + E.T
+        left.append(float(np.sum((unspread(M, noise_std) - np.diag(truth)) ** 2)))
+        told.append(noise_left(M, noise_std))
+    entries = k * (k + 1) / 2
+    measured = math.sqrt(float(np.mean(left)) / entries)
+    assert measured < math.sqrt(float(np.mean(np.square(told))))  # never less than there is, on average
+    assert max(told) <= noise_std
+    assert (np.mean(told) < 0.9 * noise_std) == is_less
+
+
+def test_without_noise_none_is_left() -> None:
+    assert noise_left(np.diag([1.0, 2.0]), 0.0) == 0.0
 
 
 def test_a_populations_steepness_is_the_slope_of_its_responses() -> None:

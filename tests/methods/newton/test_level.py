@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from tacit import Federation, Rng
 from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.moments import mean_along, with_mean
+from tacit.methods.newton.solver import Equation
 
 WEIGHTS = (8, 4, 2, 1, 1)
 
@@ -52,3 +55,14 @@ def test_single_runs_do_not_end_astray_where_a_class_is_rare_among_few_records()
         loss = np.mean(np.logaddexp(0, np.where(y == 1, -scores, scores)))
         excess.append(loss + p * math.log(p) + (1 - p) * math.log(1 - p))
     assert np.mean(excess) < 0.04  # 0.032; 0.049 before (`solver`, 7 and 8; `moments`, 5)
+
+
+@pytest.mark.parametrize(("contradicted", "width"), [(1.0, 0.5), (0.0, 3.0)])
+def test_a_step_is_short_where_rounds_contradict_the_normal_population(contradicted: float, width: float) -> None:
+    asked = [SimpleNamespace(model=np.array([[x, 0.0, 0.0]])) for x in (0.0, 2.0)]
+    equation = SimpleNamespace(_contradicted=contradicted, observations=asked, _spread=np.diag([1.0, 4.0, 0.0]))
+    found = Equation._near(equation, np.array([[2.0, 1.5, 7.0]]))  # type: ignore[arg-type]
+    change = found - asked[1].model  # the nearest
+    assert math.sqrt(float(np.sum((change @ equation._spread) * change))) == pytest.approx(width)
+    close = np.array([[0.1, 0.1, 0.0]])
+    np.testing.assert_array_equal(Equation._near(equation, close), close)  # type: ignore[arg-type]

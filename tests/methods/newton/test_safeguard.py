@@ -86,6 +86,11 @@ def test_success_goes_further_again() -> None:
     np.testing.assert_allclose(made.step(found(1.1 * TRUTH)), 0.9 * TRUTH + made.share * 0.2 * TRUTH)
 
 
-def test_where_little_speaks_for_a_model_nothing_changes() -> None:
-    candidate = 1.2 * TRUTH
-    assert safeguard(0.8 * TRUTH, 8 * TRUTH).step(found(candidate, evidence=10.0)) is candidate
+def test_where_little_speaks_for_a_model_a_step_is_taken_back_and_nothing_else_changes() -> None:
+    candidate = found(1.2 * TRUTH, evidence=10.0)
+    back = safeguard(0.8 * TRUTH, 8 * TRUTH).step(candidate)
+    assert 0.8 < (back / TRUTH)[0, 0] < 4.5
+    assert safeguard(0.8 * TRUTH, 8 * TRUTH, 0.85 * TRUTH).step(candidate) is candidate.model
+    uphill = safeguard(0.8 * TRUTH, -4 * TRUTH)  # the loss rises from the first step on
+    assert uphill.best is not None
+    np.testing.assert_array_equal(uphill.step(candidate), uphill.best.model)

@@ -17,21 +17,23 @@ solution of the same equation, and everything in a row comes from one test.
    rows or C say, whichever is more: where the model is wrong, gradients may vary more than the curvature tells.
 3. *M as it is.* Noise spreads the eigenvalues of M. On average it moves the i-th by s_M^2 / 2 sum_j 1 / (l_i - l_j)
    (second-order perturbation). That is taken back, and values that change places are averaged (Stein). None is raised.
+   Averaging takes noise away, too: s_M in step 2 is what Stein's estimate says is left (`moments`, 6).
    A direction whose curvature is not three standard errors above 0 is *drowned*: its equation is left out (`drowned`).
 4. *Assumption.* No number moves log odds by much more than 80 from one of its bounds to the other, and no category or
    yes by more than 10: coefficients of encoded columns have the laws N(0, 40^2) and N(0, 5^2) beforehand, an intercept
    N(0, 80^2). Without it a drowned direction could be as long as it likes, and take every other coefficient with it.
    The estimate is where the posterior is largest, and D its covariance there, along what is seen.
 5. *Test.* For each coefficient b = a.w, w moves from the estimate along D a, the direction that fits worst to it
-   (`profile`). The noise of M, which grows with the way, is counted where the coefficient is said to be. With one
-   direction and no assumption this is Fieller's interval for a ratio. With several it is the profile of a test that
-   keeps its level though some directions are hardly known (Guggenberger, Kleibergen, Mavroeidis and Chen 2012, for a
-   noise of product form, which this one has but for E being symmetric). It is made among runs whose direction is seen:
-   what selection does is counted. Two variances come on top:
+   (`profile`). The noise of M, which grows with the way, is counted where the coefficient is said to be. All others
+   are taken to be where scores spread as far as the estimate's do without its noise. The estimate itself is too long,
+   and its noise would count twice. With one direction and no assumption this is Fieller's interval for a ratio. With
+   several it is the profile of a test that keeps its level though some directions are hardly known (Guggenberger,
+   Kleibergen, Mavroeidis and Chen 2012, for a noise of product form, which this one has but for E being symmetric). It
+   is made among runs whose direction is seen: what selection does is counted. Two variances come on top:
    a. what a coefficient leans on drowned directions (`drowned`, 3 and 4);
    b. scores that drowned directions spread, unseen, make all others too small, by 1 / sqrt(1 + 0.346 v) for a variance
       v (Zeger, Liang and Albert 1988). Along a drowned direction r = K M w is known, so v <= |w| |r| / (K n). It is
-      taken to be 0.5 at most.
+      taken to be 0.5 at most. It draws coefficients towards 0, never beyond. So it is counted on the side away from 0.
 6. *Told.* The interval reaches to where Q exceeds z^2 and stays above it. z is the root of the least Q at 0 or beyond,
    so that p < 0.05 says that 0 is outside. The standard error is the interval's width over 2 z. Where it is more than
    half of what was assumed beforehand, little was learned: the coefficient is *not identified* at this epsilon.
@@ -56,7 +58,7 @@ from scipy.special import ndtr, ndtri
 from tacit.data.feature import Numeric
 from tacit.data.schema import Schema
 from tacit.methods.newton.drowned import Directions, leaning, without_correlations
-from tacit.methods.newton.moments import unspread
+from tacit.methods.newton.moments import noise_left, unspread
 from tacit.methods.newton.profile import Course, Lines
 from tacit.methods.newton.row_population import RowPopulation
 from tacit.methods.newton.solver import CURVED, Equation, Solved
@@ -178,6 +180,7 @@ class _Estimate:
     """Where the posterior is largest, its covariance along what is seen, and the weights H V^-1 of the equations."""
 
     w: Floats
+    likely: Floats  # a model that spreads scores as far as w does without the noise in it
     D: Floats
     information: Floats  # of the equations that are used, and what is assumed
     weights: Floats
@@ -265,7 +268,7 @@ def _told(equation: Equation, solved: Solved, schema: Schema) -> _Told:
         t=t,
         noise_variance=variance,
         centre=basis.T @ centre.ravel(),
-        M_noise=equation.M_noise,
+        M_noise=noise_left(equation.opened, equation.M_noise),
         middle=None if equation.middle is None else basis.T @ equation.middle @ basis,
         law=np.asarray(np.kron(np.eye(n_scores), (equation.B * scale).T / equation.rho) @ basis, dtype=np.float64),
         directions=own.over(across.shape[1]),
@@ -290,33 +293,44 @@ def _estimate(told: _Told, predicted: Floats) -> _Estimate:
         information = weights @ H + prior
         w = at + np.linalg.solve(information, weights @ told.residual(at) - prior @ at)
         D = seen @ np.linalg.inv(seen.T @ information @ seen) @ seen.T
-        away = float(np.sum((w - told.centre) ** 2)) + float(np.trace(D))
         at = 0.5 * (at + told.between(predicted, w, D))
-    return _Estimate(w=w, D=D, information=information, weights=weights, H=H, sampling=sampling)
+        away = float(np.sum((at - told.centre) ** 2))
+    return _Estimate(w=w, likely=at, D=D, information=information, weights=weights, H=H, sampling=sampling)
 
 
 def _course(told: _Told, found: _Estimate, a: Floats) -> Course:
     """Step 5: the lines through an estimate. The other coefficients are where it has them, and move along."""
     prior = told.law.T @ told.law
     Da = a @ found.D
-    lean = leaning(told.directions, a, found.information, prior) + (told.steeper(found.w) * (a @ found.w)) ** 2
-    spread = np.maximum(np.einsum("qi,qi->q", Da, a), 1e-12 * lean)
+    lean = leaning(told.directions, a, found.information, prior)
+    estimate = a @ found.w
+    beyond = lean + (told.steeper(found.w) * estimate) ** 2
+    spread = np.maximum(np.einsum("qi,qi->q", Da, a), 1e-12 * beyond)
     ways, P = Da / spread[:, None], Da @ found.weights
-    here = np.broadcast_to(found.w - told.centre, ways.shape)
+    here = _here(told, found, a, ways)
     noise = told.noise_variance * np.einsum("qi,qi->q", P, P) + told.sampled(P, found.sampling)
     pairs = ((here, here), (here, ways), (ways, ways))
     of_M = [told.of_moments(P, *pair) for pair in pairs]
     at, once, twice = (M + told.of_bend(P, *pair, found.sampling) for M, pair in zip(of_M, pairs, strict=True))
     return Course(
         spread=spread,
-        assumed=np.maximum(_square(ways, prior), 1e-12 / (spread + lean)),
+        assumed=np.maximum(_square(ways, prior), 1e-12 / (spread + beyond)),
         curvature=np.einsum("qi,ij,qj->q", P, found.H, ways, optimize=True),
         above=told.directions.above_limit(a, found.D),
         noise=noise + at,
         by=(once, twice),
         of_curvature=(of_M[1], of_M[2]),
-        lean=lean,
+        lean=(np.where(estimate < 0, beyond, lean), np.where(estimate < 0, lean, beyond)),
     )
+
+
+def _here(told: _Told, found: _Estimate, a: Floats, ways: Floats) -> Floats:
+    """The way from where the noise of M has no lever: each coefficient as estimated, all others as is likely.
+
+    An estimate is longer than the truth, by the noise in it. If all of it counted, that noise would count twice.
+    """
+    here: Floats = found.likely - told.centre + (a @ (found.w - found.likely))[:, None] * ways
+    return here
 
 
 def _assumed(schema: Schema) -> Floats:

@@ -20,6 +20,11 @@
    |x|^2 is kept, or none (James and Stein 1961). As much is left of the noise's variance (`mean_along`). All directions
    of x count alike: a mean that is off in a few is what `heavy` would take for columns that matter. The covariance of
    rows is as step 3 has it (`with_mean`).
+6. *Left.* Averaging takes noise away as well. Of a matrix whose entries have independent normal noise, Stein's estimate
+   tells the mean square error of what was made of it: ||made - M||^2 + s^2 (2 f - k (k + 1) / 2). f is the divergence
+   of `made`. Of eigenvalues l_i that become m_i it is sum_i dm_i / dl_i + sum_{i < j} (m_i - m_j) / (l_i - l_j). Which
+   values are averaged is taken as fixed, which makes f a little too small. So one standard error of chance,
+   s^2 sqrt(k (k + 1)), is added. No more noise is counted than was there (`noise_left`).
 
 All rows have the same constant c as their last entry. In the shape B they are g = B z, and q.g = c for q = B^-1 e.
 """
@@ -129,6 +134,34 @@ def denoised(A: Floats, noise_std: float) -> Floats:
 def unspread(M: Floats, noise_std: float) -> Floats:
     """M with eigenvalues as they are on average without noise (2); `noise_std` is that of a diagonal entry."""
     values, vectors = np.linalg.eigh(M)
+    means, counts = _unspread_values(values, noise_std)
+    told: Floats = (vectors * np.repeat(means, counts)) @ vectors.T
+    return told
+
+
+def noise_left(M: Floats, noise_std: float) -> float:
+    """The standard deviation of a diagonal entry's noise that `unspread` leaves on average (6); never more than it was.
+
+    It is estimated from M alone, and rounded up by a standard error of that estimate.
+    """
+    if noise_std <= 0:
+        return 0.0
+    values = np.linalg.eigvalsh(M)
+    means, counts = _unspread_values(values, noise_std)
+    told, group = np.repeat(means, counts), np.repeat(np.arange(len(counts)), counts)
+    is_apart = group[:, None] != group[None, :]
+    apart = np.where(is_apart, values[:, None] - values[None, :], np.inf)
+    bent = noise_std**2 / 2 * np.sum(1 / apart**2, axis=1)
+    turned = np.sum((told[:, None] - told[None, :]) / apart) / 2  # each pair was counted twice
+    freedom = float(np.sum((1 + bent) / np.repeat(counts, counts))) + float(turned)
+    entries = len(M) * (len(M) + 1) / 2
+    risk = float(np.sum((told - values) ** 2)) / noise_std**2 + 2 * freedom - entries
+    left = min(max(risk + math.sqrt(2 * entries), 0.0), entries)
+    return noise_std * math.sqrt(left / entries)
+
+
+def _unspread_values(values: Floats, noise_std: float) -> tuple[Floats, list[int]]:
+    """Eigenvalues moved back (2): the mean of each group of values that changed places, and how many are in it."""
     apart = values[:, None] - values[None, :]
     least = 1e-3 * noise_std + 1e-300
     apart = np.where(np.abs(apart) < least, np.copysign(least, apart), apart)
@@ -140,5 +173,4 @@ def unspread(M: Floats, noise_std: float) -> Floats:
             before, others = groups.pop()
             mean, count = (mean * count + before * others) / (count + others), count + others
         groups.append((mean, count))
-    told: Floats = (vectors * np.concatenate([np.full(count, mean) for mean, count in groups])) @ vectors.T
-    return told
+    return np.array([mean for mean, _ in groups]), [count for _, count in groups]

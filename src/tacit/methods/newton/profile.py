@@ -44,7 +44,7 @@ class Course:
         noise: c at the estimate.
         by: half of what x adds to c, and what x^2 adds.
         of_curvature: the covariance of h with the equation's error: at the estimate, and by x; with its sign turned.
-        lean: the variance along what is drowned.
+        lean: the variance along what is drowned: below the estimate, and above.
     """
 
     spread: Floats
@@ -54,7 +54,7 @@ class Course:
     noise: Floats
     by: tuple[Floats, Floats]
     of_curvature: tuple[Floats, Floats]
-    lean: Floats
+    lean: tuple[Floats, Floats]
 
     def root(self, x: Floats) -> Floats:
         """sqrt Q at distances x (points, q) to one side, among the runs that are told."""
@@ -65,7 +65,8 @@ class Course:
         cut = np.where(against > 0, above / np.maximum(against, 1e-300), np.inf)
         cut = np.where(self.above < 1, cut, np.inf)
         root = np.maximum(-ndtri_exp(np.minimum(log_ndtr(-root) - log_ndtr(cut - root), -1e-12)), 0.0)
-        leaned: Floats = root * np.abs(x) / np.sqrt(np.maximum(x * x + self.lean * root**2, 1e-300))
+        lean = np.where(x < 0, *self.lean)
+        leaned: Floats = root * np.abs(x) / np.sqrt(np.maximum(x * x + lean * root**2, 1e-300))
         return leaned
 
 
@@ -79,11 +80,10 @@ class Lines:
     @classmethod
     def of(cls, course: Course, z: float) -> Lines:
         """The lines through an estimate, as far as z standard deviations of what is assumed."""
-        error = np.sqrt(course.spread + course.lean)
-        steps = _distances(1.001 * z * np.sqrt(1 / course.assumed + course.lean) / error)
         sides = []
-        for side in (-1.0, 1.0):
-            x = side * steps * error
+        for side, lean in zip((-1.0, 1.0), course.lean, strict=True):
+            error = np.sqrt(course.spread + lean)
+            x = side * error * _distances(1.001 * z * np.sqrt(1 / course.assumed + lean) / error)
             root = course.root(x)
             sides.append((np.abs(x), np.minimum.accumulate(root[::-1], axis=0)[::-1]))
         return cls(distances=(sides[0][0], sides[1][0]), roots=(sides[0][1], sides[1][1]))

@@ -12,8 +12,9 @@ and go back too far, and the last model is not the best one. What was opened sho
 3. *Downhill.* A way on which the loss rises at its very beginning, by the gradient there, is replaced by the step with
    the curvature's upper bound (Boehning and Lindsay 1988), which cannot go too far.
 
-Where noise hides such differences nothing is contradicted, and nothing changes. Nor does anything where the model is
-not far likelier than its start: steps with no regard to noise would only make it worse there.
+Where noise hides such differences nothing is contradicted, and nothing changes. Where a model is not far likelier than
+its start, a step that was just contradicted is taken back, and that is all: steps with no regard to noise would only
+make it worse there.
 """
 
 from __future__ import annotations
@@ -56,12 +57,13 @@ class Safeguard:
     def step(self, found: Solved) -> Floats:
         """The model that was found, or less of the way to it."""
         candidate, self.evidence = found.model, max(self.evidence, found.evidence or 0.0)
-        if self.best is None or not self.is_needed or self.evidence < _CLEAR:
+        is_clear = self.evidence >= _CLEAR
+        if self.best is None or not self.is_needed or not (is_clear or self.failed):
             return candidate
         way = (candidate if self.failed is None else self.failed.model) - self.best.model
         slope = self._slope(self.best, way)
         if slope >= 0:
-            return self._safe(self.best)
+            return self._safe(self.best) if is_clear else self.best.model
         if self.failed is not None:
             self.share = min(max(slope / (slope - self._slope(self.failed, way)), _LEAST_SHARE), 1 - _LEAST_SHARE)
         return self.best.model + self.share * way

@@ -45,6 +45,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,7 @@ _CONTRADICTED = 4.0  # times the variance that noise explains: rounds that diffe
 CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
 _WIDEST = 12.0  # of the scores of a normal population
 _DROWNED = 0.012  # of all records, the noise on t: about where no rounds are asked (`rule`)
+_FURTHEST = 0.5  # of log odds, the standard deviation of how far scores go beyond what was asked about
 _UNSEEN = 4.0  # log odds of any row, by a model that cannot be told from its start
 
 
@@ -203,7 +205,7 @@ class Equation:
         for _ in range(iterations):
             line = self._linearised(model)
             found = self._solution(line)
-            solved = replace(found, model=self._within(self._narrowed(found.model), found.evidence))
+            solved = replace(found, model=self._near(self._within(self._narrowed(found.model), found.evidence)))
             if is_levelled:
                 chance = self._mean_chance(model, line, found)
                 misread = self._misread_mean(model, line, found.model)
@@ -275,6 +277,15 @@ class Equation:
         furthest = float(np.linalg.norm((change @ self.B)[:, :-1])) * self.plan.cohort.radius / self.rho
         return self.start + change * min(1.0, _UNSEEN * max(1.0, evidence / SEEN) / max(furthest, 1e-300))
 
+    def _near(self, model: Floats) -> Floats:
+        """The model, or less of the way to it from the nearest one that was asked about (9)."""
+        if self._contradicted <= 0:
+            return model
+        ways = [model - one.model for one in self.observations]
+        spreads = [math.sqrt(max(0.0, float(np.sum((way @ self._spread) * way)))) for way in ways]
+        spread, way = min(zip(spreads, ways, strict=True), key=itemgetter(0))
+        return model - max(0.0, 1 - _FURTHEST / max(spread, 1e-300)) * way
+
     def _linearised(self, model: Floats) -> _Line:
         """The weighted equation near a model."""
         expected, above = self.population.response(model)
@@ -330,12 +341,17 @@ class Equation:
     def _misfit(self, expected: Floats) -> float:
         """How far a normal population's responses are off, a coordinate: what the rounds show, and no less than 1 %."""
         least = _MISFIT * float(np.linalg.norm(expected)) / math.sqrt(expected.size)
+        return max(least, math.sqrt(self._contradicted))
+
+    @property
+    def _contradicted(self) -> float:
+        """By how much the mean square of a normal population's error exceeds what noise explains; 0 if it does not."""
         if not self.observations:
-            return least
+            return 0.0
         seen = float(np.mean(np.mean([one.surprise for one in self.observations], axis=0) ** 2))
         of_rounds = float(np.mean([one.noise_std**2 for one in self.observations])) / len(self.observations)
         of_moments = float(np.mean([one.surprise_variance for one in self.observations]))
-        return max(least, math.sqrt(max(0.0, seen - _CONTRADICTED * (of_rounds + of_moments))))
+        return max(0.0, seen - _CONTRADICTED * (of_rounds + of_moments))
 
     def _noise_of_moments(self, way: Floats) -> float:
         """What the noise of M adds to a coordinate of way @ M: s_M^2 / 2 off the diagonal."""
