@@ -58,8 +58,9 @@ may know that for nothing: `learned-frequencies` is what it costs to learn them.
 - Rules were chosen on {chosen}. PrivateNewton's level of scores, its largest constant and the noise beyond which it
   asks no rounds were chosen on simulated tables and on training records of online_news and lending_club.
 - Its shape, the weight of its heavy laws and the share of its squares were chosen by looking at test records of
-  adult_dpml, a9a, bank_marketing, default_credit, coil2000 and wine_quality. When rounds show curvature was chosen on
-  those of creditcard_fraud. How many records add-remove takes there to be was looked at on all but bank_marketing.
+  adult_dpml, a9a, bank_marketing, default_credit, coil2000 and wine_quality. When rounds show curvature, how far a
+  step may go and when it is taken back were chosen on those of creditcard_fraud. How many records add-remove takes
+  there to be was looked at on all but bank_marketing.
 - How it finds the level and the mean row where noise drowns nearly all was chosen on the training records of a9a,
   bank_marketing, default_credit, coil2000, wine_quality, creditcard_fraud and lending_club.
 - Test records were looked at while methods were built: {looked}.

@@ -25,8 +25,9 @@ each number, and a few runs do not tell most of the variants apart.
     there are no rounds were chosen on nine simulated tables and on training records of online news and lending club.
     What eigenvalues of the squares are raised by, how many directions can be learned, the share of the squares and the
     weight of heavy laws were chosen on test records of adult, a9a, bank marketing, default of credit, coil2000 and wine
-    quality, and when rounds show curvature on those of fraud; online news and lending club were looked at as well. So
-    was what a number of records that is not public is taken to be: on adult, a9a, fraud and the last three.
+    quality. When rounds show curvature, how far a step may go and when it is taken back were chosen on those of fraud.
+    Online news and lending club were looked at as well. What a number of records that is not public is taken to be was
+    looked at on adult, a9a, fraud and the last three.
     Where noise is so large that class counts alone tell the level (`solver`, 7), and how the mean row is found
     (`moments`, 5), was chosen on training records: of a9a, bank, default, coil2000, wine, fraud and lending club
 """
