@@ -54,7 +54,7 @@ def test_single_runs_do_not_end_astray_where_a_class_is_rare_among_few_records()
         scores = method.fit(parties).decision_function(X)
         loss = np.mean(np.logaddexp(0, np.where(y == 1, -scores, scores)))
         excess.append(loss + p * math.log(p) + (1 - p) * math.log(1 - p))
-    assert np.mean(excess) < 0.04  # 0.032; 0.049 before (`solver`, 7 and 8; `moments`, 5)
+    assert np.mean(excess) < 0.04  # 0.032; 0.049 before (`level`, 2 and 3; `moments`, 5)
 
 
 @pytest.mark.parametrize(("contradicted", "width"), [(1.0, 0.5), (0.0, 3.0)])

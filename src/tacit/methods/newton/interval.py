@@ -61,8 +61,9 @@ from tacit.methods.newton.drowned import Directions, leaning, without_correlatio
 from tacit.methods.newton.moments import noise_left, unspread
 from tacit.methods.newton.profile import Course, Lines
 from tacit.methods.newton.row_population import RowPopulation
-from tacit.methods.newton.solver import CURVED, Equation, Solved
+from tacit.methods.newton.solver import CURVED, Equation
 from tacit.methods.newton.stand_in import made_up_rows
+from tacit.methods.newton.tangent import Solved
 from tacit.models.inference import Inference
 
 Floats = npt.NDArray[np.float64]

@@ -69,8 +69,9 @@ from tacit.methods.newton.rule import MIDDLE, NewtonOutlook, Rules, default_rule
 from tacit.methods.newton.safeguard import Safeguard
 from tacit.methods.newton.shape import Outline, opened_shape
 from tacit.methods.newton.shrinkage import SEEN
-from tacit.methods.newton.solver import Equation, Solved
+from tacit.methods.newton.solver import Equation
 from tacit.methods.newton.statistic import Plan, Trial, party_moments, party_responses, party_squares, release_event
+from tacit.methods.newton.tangent import Solved
 from tacit.methods.newton.triangle import upper
 from tacit.methods.public_model import linear_model
 from tacit.methods.setting import check_l2, check_unit

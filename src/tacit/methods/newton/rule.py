@@ -28,7 +28,7 @@ each number, and a few runs do not tell most of the variants apart.
     quality. When rounds show curvature, how far a step may go and when it is taken back were chosen on those of fraud.
     Online news and lending club were looked at as well. What a number of records that is not public is taken to be was
     looked at on adult, a9a, fraud and the last three.
-    Where noise is so large that class counts alone tell the level (`solver`, 7), and how the mean row is found
+    Where noise is so large that class counts alone tell the level (`level`, 2), and how the mean row is found
     (`moments`, 5), was chosen on training records: of a9a, bank, default, coil2000, wine, fraud and lending club
 """
 

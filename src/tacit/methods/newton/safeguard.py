@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.methods.newton.population import steepest
-from tacit.methods.newton.solver import Equation, Observation, Solved
+from tacit.methods.newton.solver import Equation, Observation
+from tacit.methods.newton.tangent import Solved
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,19 +23,10 @@ sum a / sum a^2 the same model is W / rho on g and W B / rho on z.
    be learned from its answers.
    Nor does any row's score differ by more than 4 from the start's, if nothing speaks for the model; what speaks for it
    raises that in proportion. Noise that is taken for signal is then no disaster.
-6. *Intercept.* Of two classes t says how many records each has, and q't is not all that says it: where columns explain
-   little, all of t is a share p - 1/2 of the sum of rows. `shrinkage` weighs that up. What it finds is a mean chance p
-   of a normal population, and its variance; the noise of the sum of weights moves p - 1/2 in proportion. Where one
-   class is rare, noise may say that it has fewer records than none. So the chance is not what was seen, with normal
-   noise, but what that leaves likely of all chances between 0 and 1: the mean of the truncated normal law.
-7. *Where all is drowned*, with noise on t of over 1.2 % of all records, the level is told by q't alone. The rest of t
-   is a share p - 1/2 of a mean row that is itself noisy. So it would tell a share that is too near to 1/2, as every
-   slope against noisy numbers is too flat.
-8. *Noise of the mean row.* The intercept that gives a mean chance depends on w'm, m the mean row. But t less what the
-   level explains contains n (1/2 - p) times the noise of m. So a w that was learned from it points along that noise:
-   w'm seems larger than it is, and the model names a rare class too seldom. What the equation leaves unexplained is
-   e = N^-1 (right - H w), N the covariance of its noise. Of the noise of m it tells n (1/2 - p) times its variance
-   times e, but for what lies along q, where m is known. That is taken from m before the intercept is found.
+6. *Not far from what was asked.* Where rounds contradict a normal population, it tells little of models far from
+   theirs. A model's scores then differ from those of the nearest one that was asked about by 0.5 at most, as a standard
+   deviation in that population.
+7. *Intercept.* That of two classes gives the mean chance that was opened (`level`).
 """
 
 from __future__ import annotations
@@ -50,13 +41,13 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 
-from tacit.bisection import bisect
-from tacit.methods.newton.chance import likely_chance
+from tacit.methods.newton.level import Level
 from tacit.methods.newton.moments import constant_row
 from tacit.methods.newton.population import Population, Steepness
 from tacit.methods.newton.secant import Rise, as_shown
 from tacit.methods.newton.shrinkage import SEEN, Law, known_laws, shrunken_by
 from tacit.methods.newton.statistic import Plan
+from tacit.methods.newton.tangent import Solved, Tangent
 
 Floats = npt.NDArray[np.float64]
 
@@ -64,7 +55,6 @@ _MISFIT = 0.01  # of a normal population's responses: how far records respond ot
 _CONTRADICTED = 4.0  # times the variance that noise explains: rounds that differ by more say that it is off
 CURVED = 0.3  # of a change of responses: how far it may be off when curvature is that of a normal population
 _WIDEST = 12.0  # of the scores of a normal population
-_DROWNED = 0.012  # of all records, the noise on t: about where no rounds are asked (`rule`)
 _FURTHEST = 0.5  # of log odds, the standard deviation of how far scores go beyond what was asked about
 _UNSEEN = 4.0  # log odds of any row, by a model that cannot be told from its start
 
@@ -79,25 +69,6 @@ class Observation:
     steepness: Steepness
     surprise: Floats  # the response beyond that of a normal population
     surprise_variance: float  # a coordinate, of the noise of M in it
-
-
-@dataclass(frozen=True, kw_only=True)
-class Solved:
-    """A model, and how much likelier it is than its start: twice the log (`shrinkage.SEEN`); None with an l2."""
-
-    model: Floats  # (n_scores, k)
-    evidence: float | None = None
-    level_variance: float = 0.0  # of q'S at this model: what is not known of it (`shrinkage`, 5)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Line:
-    """The weighted equation near a model."""
-
-    steepness: Steepness
-    right: Floats
-    variance: float  # of the noise, a coordinate
-    unasked: float  # how much of S is the normal population's, beside the rounds; at most 1
 
 
 @dataclass(kw_only=True)
@@ -156,6 +127,25 @@ class Equation:
         return self.population_of(self.M)
 
     @cached_property
+    def _mean_variance(self) -> float:
+        """Of n times the mean row, a coordinate, by the noise of M."""
+        q, c = self.constant_row, self.plan.cohort.constant
+        return (self.rho / c) ** 2 * float(q @ q) * self.mean_kept * self.M_noise**2 / 2
+
+    @cached_property
+    def _level(self) -> Level:
+        q, c = self.constant_row, self.plan.cohort.constant
+        return Level(
+            population=self.population,
+            q=q,
+            counted=self.rho * float(q @ self.opened @ q) / c,
+            weight_error=self.weight_error,
+            mean_variance=self._mean_variance,
+            t_noise=self.t_noise,
+            lowest=-_WIDEST * self.rho / c,
+        )
+
+    @cached_property
     def _spread(self) -> Floats:
         """Q: W Q W' is how far a model spreads scores, along the constant not at all."""
         along = self.M @ self.constant_row
@@ -203,65 +193,13 @@ class Equation:
         """The model that solves the weighted equation, from `model` on: weights and curvature depend on it a little."""
         is_levelled = self.l2 is None and self.has_intercept and self.plan.cohort.n_classes == 2
         for _ in range(iterations):
-            line = self._linearised(model)
-            found = self._solution(line)
+            tangent = self._linearised(model)
+            found = self._solution(tangent)
             solved = replace(found, model=self._near(self._within(self._narrowed(found.model), found.evidence)))
             if is_levelled:
-                chance = self._mean_chance(model, line, found)
-                misread = self._misread_mean(model, line, found.model)
-                solved = replace(solved, model=self._levelled(solved.model, chance, misread))
+                solved = replace(solved, model=self._level.levelled(solved.model, model, tangent, found))
             model = 0.5 * (model + solved.model)
         return solved
-
-    @property
-    def _is_drowned(self) -> bool:
-        """Whether class counts alone tell the level: noise on t is over 1.2 % of all records (7)."""
-        return self.t_noise > _DROWNED * self.n_records
-
-    def _mean_chance(self, model: Floats, line: _Line, found: Solved) -> float:
-        """E p of a normal population, by the equation near `model` (6 in the heading)."""
-        q, c = self.constant_row, self.plan.cohort.constant
-        counted = self.rho * float(q @ self.opened @ q) / c  # c times the sum of weights: q'S is E p - 1/2 times that
-        above = float(self.population.response(model)[1][0])
-        of_weights = (line.unasked * above * self.weight_error) ** 2
-        if self._is_drowned:
-            change = float(q @ (line.right - line.steepness.along(model, self.M))[0])
-            noise = self.t_noise**2 + (line.variance - self.t_noise**2) * (1 - line.unasked)
-            noise *= float(q @ q)
-            return likely_chance(0.5 + above + change / counted, math.sqrt(noise / counted**2 + of_weights))
-        change = float(q @ line.steepness.along(found.model - model, self.M)[0])
-        return likely_chance(0.5 + above + change / counted, math.sqrt(found.level_variance / counted**2 + of_weights))
-
-    def _misread_mean(self, model: Floats, line: _Line, found: Floats) -> Floats:
-        """What of the mean row is noise of M, by what the equation leaves unexplained (8)."""
-        H = line.steepness.K[0, 0] * self.M + line.steepness.G
-        above = float(self.population.response(model)[1][0])
-        q = self.constant_row
-        left = line.right[0] - H @ found[0]
-        noise = np.linalg.solve(H + line.variance * np.eye(len(H)), left)
-        noise = noise - q * float(q @ noise) / float(q @ q)
-        of_mean = (
-            (self.rho / self.plan.cohort.constant) ** 2
-            * float(q @ q)
-            * self.mean_kept
-            * self.M_noise**2
-            / 2
-            / self.n_records
-        )
-        misread: Floats = -line.unasked * above * of_mean * noise
-        return misread
-
-    def _levelled(self, model: Floats, chance: float, misread: Floats) -> Floats:
-        """The model with an intercept that gives this mean chance, where so much of the mean row is noise."""
-        population = replace(self.population, mean=self.population.mean - misread)
-        q = self.constant_row
-        wanted = min(max(chance, 1e-12), 1 - 1e-12)
-        lowest = -_WIDEST * self.rho / self.plan.cohort.constant
-
-        def is_likelier(above: float) -> bool:
-            return float(population.response(model + (lowest + above) * q)[1][0]) + 0.5 >= wanted
-
-        return model + (lowest + bisect(is_likelier, yes=-2 * lowest, no=0.0, tolerance=1e-7)) * q
 
     def _narrowed(self, model: Floats) -> Floats:
         """The model, made shorter if its scores are spread too wide."""
@@ -278,7 +216,7 @@ class Equation:
         return self.start + change * min(1.0, _UNSEEN * max(1.0, evidence / SEEN) / max(furthest, 1e-300))
 
     def _near(self, model: Floats) -> Floats:
-        """The model, or less of the way to it from the nearest one that was asked about (9)."""
+        """The model, or less of the way to it from the nearest one that was asked about (6)."""
         if self._contradicted <= 0:
             return model
         ways = [model - one.model for one in self.observations]
@@ -286,7 +224,7 @@ class Equation:
         spread, way = min(zip(spreads, ways, strict=True), key=itemgetter(0))
         return model - max(0.0, 1 - _FURTHEST / max(spread, 1e-300)) * way
 
-    def _linearised(self, model: Floats) -> _Line:
+    def _linearised(self, model: Floats) -> Tangent:
         """The weighted equation near a model."""
         expected, above = self.population.response(model)
         here = self.population.steepness(model)
@@ -299,7 +237,7 @@ class Equation:
         for precision, one in zip(precisions[1:], self.observations, strict=True):
             right -= total * precision * (one.surprise + (model - one.model) @ bend)
         variance = total + self.t_noise**2
-        return _Line(steepness=here, right=right, variance=variance, unasked=total * precisions[0])
+        return Tangent(steepness=here, right=right, variance=variance, unasked=total * precisions[0])
 
     def _bend(self, here: Steepness) -> Floats:
         """What the rounds show of the curvature of two classes beyond a normal population's (`secant`)."""
@@ -359,18 +297,16 @@ class Equation:
 
     def _noise_of_mean(self, above: Floats) -> float:
         """What the noise of the mean row, which is M q rho / (n c), adds to a coordinate of n (E p - 1/C) m."""
-        q, c = self.constant_row, self.plan.cohort.constant
-        lever = float(np.sum(above**2)) / len(above) * (self.rho / c) ** 2 * float(q @ q)
-        return lever * self.mean_kept * self.M_noise**2 / 2
+        return float(np.sum(above**2)) / len(above) * self._mean_variance
 
-    def _solution(self, line: _Line) -> Solved:
+    def _solution(self, tangent: Tangent) -> Solved:
         """W of K W M + W G = right, as far as its noise lets it be seen; or with the l2 that was set."""
-        values, vectors = np.linalg.eigh(line.steepness.K)
-        rows, starts = vectors.T @ line.right, vectors.T @ self.start
+        values, vectors = np.linalg.eigh(tangent.steepness.K)
+        rows, starts = vectors.T @ tangent.right, vectors.T @ self.start
         kept = [i for i, value in enumerate(values) if value > 1e-9 * values[-1]]  # the others change no probability
         if not kept:  # so far out that no probability changes any more
             return Solved(model=self.start, evidence=0.0)
-        Hs = [values[i] * self.M + line.steepness.G for i in kept]
+        Hs = [values[i] * self.M + tangent.steepness.G for i in kept]
         models = np.zeros_like(rows)
         if self.l2 is not None:
             models[kept] = [self._ridge(H, rows[i], starts[i], self.l2) for H, i in zip(Hs, kept, strict=True)]
@@ -380,7 +316,7 @@ class Equation:
             [self._over_basis(H) for H in Hs],
             rows[kept] @ self.basis,
             starts[kept] @ self.basis,
-            variance=line.variance,
+            variance=tangent.variance,
             free=self.constant_row if self.has_intercept else None,
         )
         models[kept] = found.models @ self.basis.T
