@@ -65,9 +65,11 @@ def test_a_step_too_far_is_taken_back() -> None:
     assert 0.1 <= share[0, 0] < 0.5
 
 
-def test_every_way_leads_downhill_from_the_best_model() -> None:
+@pytest.mark.parametrize("evidence", [1e4, 20.0])
+def test_every_way_leads_downhill_from_the_best_model(evidence) -> None:
     made = safeguard(0.8 * TRUTH, 8 * TRUTH, 0.85 * TRUTH)
-    assert loss(made.step(found(-4 * TRUTH))) < loss(0.85 * TRUTH)  # towards the wrong side: the safe step instead
+    astray = found(-4 * TRUTH, evidence)  # towards the wrong side: the safe step instead
+    assert loss(made.step(astray)) < loss(0.85 * TRUTH)
 
 
 @pytest.mark.parametrize("noise_std", [1e4])
@@ -87,7 +89,7 @@ def test_success_goes_further_again() -> None:
 
 
 def test_where_little_speaks_for_a_model_a_step_is_taken_back_and_nothing_else_changes() -> None:
-    candidate = found(1.2 * TRUTH, evidence=10.0)
+    candidate = found(1.2 * TRUTH, evidence=5.0)
     back = safeguard(0.8 * TRUTH, 8 * TRUTH).step(candidate)
     assert 0.8 < (back / TRUTH)[0, 0] < 4.5
     assert safeguard(0.8 * TRUTH, 8 * TRUTH, 0.85 * TRUTH).step(candidate) is candidate.model

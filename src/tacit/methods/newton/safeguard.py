@@ -12,9 +12,10 @@ and go back too far, and the last model is not the best one. What was opened sho
 3. *Downhill.* A way on which the loss rises at its very beginning, by the gradient there, is replaced by the step with
    the curvature's upper bound (Boehning and Lindsay 1988), which cannot go too far.
 
-Where noise hides such differences nothing is contradicted, and nothing changes. Where a model is not far likelier than
+Where noise hides such differences nothing is contradicted, and nothing changes. Where a model is hardly likelier than
 its start, a step that was just contradicted is taken back, and that is all: steps with no regard to noise would only
-make it worse there.
+make it worse there. Ten is enough, as twice the log of how much likelier it is: where steps have led away from a good
+model, little seems to speak for any.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tacit.methods.newton.tangent import Solved
 Floats = npt.NDArray[np.float64]
 
 _SURE = 3.0  # standard deviations
-_CLEAR = 100.0  # twice the log of how much likelier a model is than its start
+_CLEAR = 10.0  # twice the log of how much likelier a model is than its start
 _LEAST_SHARE = 0.1
 
 
