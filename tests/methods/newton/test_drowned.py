@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from tacit.methods.newton.drowned import Directions, leaning, without_correlations
+from tacit.methods.newton.drowned import Directions, leaning, leaning_alone, without_correlations
 from tacit.methods.newton.profile import Course, Lines
 
 Floats = npt.NDArray[np.float64]
@@ -49,6 +49,14 @@ def test_what_noise_makes_others_lean_is_taken_off_and_what_columns_do_is_kept()
     np.testing.assert_allclose(together, 100 * (4 / 80) ** 2, rtol=0.25)
     assert apart < 0.01  # noise alone would make it 100 / 2 / 80^2 on average, 0.0078, if nothing were taken off
     assert apart < 0.1 * together
+
+
+def test_alone_a_coefficient_leans_as_far_as_it_counts_a_drowned_column() -> None:
+    directions = Directions(seen=np.eye(3)[:, 1:], ratios=np.array([9.0, 9.0]), drowned=np.eye(3)[:, :1])
+    a = np.array([[1.0, 0.0, 0.0], [-0.5, 0.0, 2.0], [0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(leaning_alone(directions, a, np.eye(3) / 100), [100.0, 25.0, 0.0])
+    seen = Directions(seen=np.eye(3), ratios=np.full(3, 9.0), drowned=np.zeros((3, 0)))
+    np.testing.assert_array_equal(leaning_alone(seen, a, np.eye(3)), np.zeros(3))
 
 
 def test_rows_without_correlations_keep_means_and_variances() -> None:

@@ -19,7 +19,7 @@ from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.moments import noise_left, unspread
 from tacit.methods.newton.population import Population
 from tacit.methods.newton.shrinkage import SEEN, shrunken
-from tacit.report.row import CoefficientRow
+from tacit.report.row import INTERCEPT, CoefficientRow
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,6 +79,15 @@ def test_a_column_that_noise_drowns_is_not_identified_and_the_others_are() -> No
     assert rows["x1"].identified
     assert "not identified" in model.summary()
     assert "Narrower public bounds" in " ".join(model.facts_.notices)
+
+
+def test_an_intercept_that_rests_on_what_was_assumed_of_a_drowned_column_is_not_identified() -> None:
+    """It belongs to a row of zeros, which is far from the mean row along x0: what x0 does there, nobody sees."""
+    narrow_rows, uniform_rows = (
+        {row.name: row for row in fitted(law, 3000, 0.5, 1)[0].facts_.coefficients} for law in (narrow, uniform)
+    )
+    assert not narrow_rows[INTERCEPT].identified
+    assert uniform_rows[INTERCEPT].identified
 
 
 def test_less_epsilon_never_makes_an_interval_shorter_by_much() -> None:

@@ -13,7 +13,9 @@ A column that hardly varies within its bounds has next to no curvature. Noise of
    seen directions and l_j = v_j'M v_j. That adds s^2 / 2 sum_j (a.v_j / l_j)^2 to b^2 on average, and is taken off
    again. What is left is right on average, whether columns go together or not.
 4. *Alone.* A coefficient can lean in a way that no noise hides: an intercept belongs to a row of zeros, and every
-   column's mean is known. So b^2 is no less than (a.v)^2, what it is where columns do not go together.
+   column's mean is known. So b^2 is no less than (a.v)^2, what it is where columns do not go together. Where that is
+   most of a coefficient's variance, what is told of it would be little more than what was assumed: it is *not
+   identified* (`interval`, 6).
 5. *Among those told.* Of the runs in which a direction is seen, those count most in which noise made its curvature too
    large. `profile` allows for that. It needs (l - 3 s) / l of the direction that a coefficient rests on.
 
@@ -77,8 +79,12 @@ def leaning(directions: Directions, a: Floats, information: Floats, prior: Float
     follow = np.linalg.solve(seen.T @ information @ seen, seen.T @ information @ drowned)
     moved, free = _along(drowned - seen @ follow, information, a)
     of_noise = 0.5 * np.sum((a @ seen / directions.ratios) ** 2, axis=1) * free
-    alone, _ = _along(drowned, prior, a)
-    return np.maximum(moved - of_noise, alone)
+    return np.maximum(moved - of_noise, leaning_alone(directions, a, prior))
+
+
+def leaning_alone(directions: Directions, a: Floats, prior: Floats) -> Floats:
+    """The variance of each coefficient a.w along what is drowned, if columns do not go together (4)."""
+    return _along(directions.drowned, prior, a)[0] if directions.drowned.shape[1] else np.zeros(len(a))
 
 
 def _along(moves: Floats, information: Floats, a: Floats) -> tuple[Floats, float]:
