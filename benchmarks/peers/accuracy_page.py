@@ -62,7 +62,9 @@ may know that for nothing: `learned-frequencies` is what it costs to learn them.
   step may go and when it is taken back were chosen on those of creditcard_fraud. How many records add-remove takes
   there to be was looked at on all but bank_marketing.
 - How it finds the level and the mean row where noise drowns nearly all was chosen on the training records of a9a,
-  bank_marketing, default_credit, coil2000, wine_quality, creditcard_fraud and lending_club.
+  bank_marketing, default_credit, coil2000, wine_quality, creditcard_fraud and lending_club. When a contradicted step
+  is taken back, and how long a model may be where rounds contradict the curvature, was chosen on those of
+  creditcard_fraud.
 - Test records were looked at while methods were built: {looked}.
 - No rule was chosen on: {untouched}.
 """

@@ -18,7 +18,7 @@ from tacit.methods.newton.chance import likely_chance
 from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.moments import noise_left, unspread
 from tacit.methods.newton.population import Population
-from tacit.methods.newton.shrinkage import SEEN, shrunken
+from tacit.methods.newton.shrinkage import SEEN, known_laws, shrunken, shrunken_by
 from tacit.report.row import INTERCEPT, CoefficientRow
 
 Floats = npt.NDArray[np.float64]
@@ -270,6 +270,28 @@ def _lifted(A: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     values, vectors = np.linalg.eigh(A)
     lifted: npt.NDArray[np.float64] = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return lifted
+
+
+def test_where_curvature_is_off_a_longer_model_may_be_seen_and_nothing_is_seen_no_more_often() -> None:
+    """Curvature that is much too flat says that no likely model explains so clear a signal."""
+    rng = np.random.default_rng(6)
+    k = 30
+    laws = known_laws(np.eye(k), None, None)
+
+    def evidences(right: Floats) -> tuple[float, float]:
+        flat, off = (
+            shrunken_by(laws, [np.eye(k)], right[None], np.zeros((1, k)), variance=1.0, free=None, is_off=is_off)
+            for is_off in (False, True)
+        )
+        np.testing.assert_array_equal(flat.models, off.models)
+        return flat.evidence, off.evidence
+
+    before, after = np.mean(
+        [evidences(rng.normal(size=k) * math.sqrt(2) + 12 * np.eye(k)[0]) for _ in range(20)], axis=0
+    )
+    assert before < 0.7 * after
+    nothing = np.array([evidences(rng.normal(size=k) * math.sqrt(2)) for _ in range(400)])
+    assert np.mean(nothing[:, 1] > SEEN) < 0.08  # 0.05; three standard errors are 0.033
 
 
 def test_a_curvature_that_is_not_positive_counts_as_flat_there() -> None:

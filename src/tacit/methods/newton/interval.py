@@ -81,8 +81,8 @@ _COUNTED = (
 )
 _ROBUST = ". They hold where the model is wrong, too: how much records vary about it was measured"
 _HIDDEN = (
-    "A coefficient is not identified where noise hides how much its column varies. Narrower public bounds, more "
-    "records or a larger epsilon would show it"
+    "A coefficient is not identified where noise hides how much its column varies. Nor is an intercept that depends on "
+    "such a column. Narrower public bounds, more records or a larger epsilon would show it"
 )
 _ATTENUATED = 0.346  # (16 sqrt 3 / (15 pi))^2: what scores that are left out do to the others (Zeger et al. 1988)
 _UNSEEN = 0.5  # the most that drowned directions are taken to spread scores, as a variance

@@ -29,7 +29,9 @@ each number, and a few runs do not tell most of the variants apart.
     Online news and lending club were looked at as well. What a number of records that is not public is taken to be was
     looked at on adult, a9a, fraud and the last three.
     Where noise is so large that class counts alone tell the level (`level`, 2), and how the mean row is found
-    (`moments`, 5), was chosen on training records: of a9a, bank, default, coil2000, wine, fraud and lending club
+    (`moments`, 5), was chosen on training records: of a9a, bank, default, coil2000, wine, fraud and lending club. On
+    those of fraud it was chosen what counts as clear where steps are taken back (`safeguard`), and how much longer
+    models may be where rounds contradict the curvature (`shrinkage`, 5)
 """
 
 from __future__ import annotations

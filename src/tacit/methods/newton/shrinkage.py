@@ -20,7 +20,8 @@ was added for privacy. Shrinking is post-processing: it costs nothing.
    from capital do for an income. So each law has a *heavy* form with the weight 1/2 of its own: `heavy` says how.
 5. *Whether there is anything.* Twice the log-likelihood of the best tau over that of tau = 0. Without a signal it
    exceeds 2.71 with a chance of 5 % (half of it a chi-square of one degree of freedom, half 0). Of two laws the
-   likelihoods are averaged with their weights before the log is taken, which makes it no likelier.
+   likelihoods are averaged with their weights before the log is taken, which makes it no likelier. Where rounds
+   contradict the curvature, a model may have to be longer than it says. So tau up to 5 is then tried for this, too.
 6. *The level.* The constant's part of an answer is q'H w: it moves the mean chance. Its variance counts the noise that
    hides the intercept, and what is not known of the other directions, each with tau^2 / (tau^2 s^2 + 1). With a large
    tau it is that of q'right, so that class counts alone tell the level. With a small one all of right tells it. A
@@ -43,6 +44,7 @@ Floats = npt.NDArray[np.float64]
 SEEN = 2.71
 """What `Shrunken.evidence` exceeds with a chance of 5 % where there is nothing to see."""
 _SPREADS = np.geomspace(1e-3, 1.5, 60)  # of all scores beforehand, standard deviations
+_FURTHER = np.geomspace(1.5, 5.0, 20)  # those that are tried as well where the curvature is off (5)
 _BEFOREHAND = _SPREADS / (1 + _SPREADS**2)  # of each, on a grid of logs
 _EVEN = 0.75  # the weight of the even law
 _HEAVY = 0.5  # that of a heavy form, times that of its law
@@ -98,14 +100,14 @@ class _Answer:
     log_weight: float
 
 
-def _answers(law: Law, equations: Sequence[_Equation]) -> tuple[list[_Answer], float]:
+def _answers(law: Law, equations: Sequence[_Equation], *, is_off: bool) -> tuple[list[_Answer], float]:
     """Those of a law and of its heavy form, and the log of the likelihood of its best tau over that of tau = 0."""
     parts = [_turned(one, law.directions) for one in equations]
     s, seen = (np.concatenate([getattr(part, name) for part in parts]) for name in ("s", "seen"))
     squares = _SPREADS[:, None] ** 2
-    variances = squares * s**2 + 1
-    logs = -0.5 * np.sum(np.log(variances) + seen**2 / variances - seen**2, axis=1)
+    logs = _log_likelihoods(squares, s, seen)
     largest = float(logs.max())
+    best = max(largest, float(_log_likelihoods(_FURTHER[:, None] ** 2, s, seen).max())) if is_off else largest
     weights = np.exp(logs - largest) * _BEFOREHAND
     total = float(weights.sum())
     weights = weights / total
@@ -120,16 +122,23 @@ def _answers(law: Law, equations: Sequence[_Equation]) -> tuple[list[_Answer], f
     try:
         heavy = [heavier(*_beside(one, law.axes), tau) for one in equations]
     except np.linalg.LinAlgError:  # numbers so large that rounding hides what is assumed: nothing need be assumed then
-        return [plain], largest
+        return [plain], best
     gain = sum(one.gain for one in heavy)
     if not math.isfinite(gain):
-        return [plain], largest
+        return [plain], best
     single = _Answer(
         changes=[law.axes @ one.mean for one in heavy],
         left=plain.left,
         log_weight=plain.log_weight + math.log(_HEAVY) + gain,
     )
-    return [plain, single], largest
+    return [plain, single], best
+
+
+def _log_likelihoods(squares: Floats, s: Floats, seen: Floats) -> Floats:
+    """Of each tau^2, over that of tau = 0."""
+    variances = squares * s**2 + 1
+    logs: Floats = -0.5 * np.sum(np.log(variances) + seen**2 / variances - seen**2, axis=1)
+    return logs
 
 
 def shrunken(
@@ -177,12 +186,13 @@ def shrunken_by(
     *,
     variance: float,
     free: Floats | None,
+    is_off: bool = False,
 ) -> Shrunken:
-    """The same as `shrunken`, by laws that are known already (`known_laws`)."""
+    """The same as `shrunken`, by laws that are known already (`known_laws`); `is_off` if rounds contradict Hs (5)."""
     equations = [
         _in_unit_noise(H, right, start, variance, free) for H, right, start in zip(Hs, rights, starts, strict=True)
     ]
-    found = [_answers(law, equations) for law in laws]
+    found = [_answers(law, equations, is_off=is_off) for law in laws]
     answers = [answer for of_law, _ in found for answer in of_law]
     logs = np.array([answer.log_weight for answer in answers])
     weights = np.exp(logs - logs.max())

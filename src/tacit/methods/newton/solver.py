@@ -318,6 +318,7 @@ class Equation:
             starts[kept] @ self.basis,
             variance=tangent.variance,
             free=self.constant_row if self.has_intercept else None,
+            is_off=self._contradicted > 0,
         )
         models[kept] = found.models @ self.basis.T
         model = np.asarray(vectors @ models, dtype=np.float64)
