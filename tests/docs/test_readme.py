@@ -101,8 +101,10 @@ def network() -> Iterator[tuple[str, ...]]:
 def wait_until_told(party: Walk, names: tuple[str, ...]) -> None:
     """Until a party's daemon has heard of the others and of the study."""
     deadline = time.monotonic() + A_LONG_WHILE
+    members = party.folder / "party" / "members.json"  # not there before the coordinator's first word
     while not (
-        all(f'"{name}"' in (party.folder / "party" / "members.json").read_text() for name in names)
+        members.exists()
+        and all(f'"{name}"' in members.read_text() for name in names)
         and "readmission" in party.run("tacit party studies")
     ):
         assert time.monotonic() < deadline, f"{party.folder} is not told of {names}"
