@@ -312,3 +312,33 @@ def test_a_transaction_that_is_interrupted_while_it_begins_is_not_open(
         database.execute("INSERT INTO note VALUES (1, 'a')")
     assert notes(opened(tmp_path / "notes.db")) == ["a"]
     database.close()
+
+
+def test_who_opened_an_earlier_format_writes_nothing_into_a_later_one(tmp_path: Path) -> None:
+    earlier = opened(tmp_path / "notes.db")
+    with earlier.transaction():
+        earlier.execute("INSERT INTO note VALUES (1, 'a')")
+    later = open_database(tmp_path / "notes.db", SCHEMA, use="for notes", version=2, upgrades={1: ""})
+    with pytest.raises(sqlite3.DatabaseError, match="another release has changed the format"), earlier.transaction():
+        earlier.execute("INSERT INTO note VALUES (2, 'b')")
+    with pytest.raises(sqlite3.DatabaseError, match="another release has changed the format"):
+        _ = earlier.known
+    assert notes(later) == ["a"]
+    earlier.close()
+    later.close()
+
+
+def test_a_snapshot_shows_one_moment_and_holds_up_nobody(tmp_path: Path) -> None:
+    reader, writer = opened(tmp_path / "notes.db"), opened(tmp_path / "notes.db")
+    with reader.snapshot():
+        assert notes(reader) == []
+        writer.execute("INSERT INTO note VALUES (1, 'a')")
+        assert notes(reader) == []
+        with reader.snapshot():  # one within another is the same
+            assert notes(reader) == []
+    assert notes(reader) == ["a"]
+    with reader.transaction(), reader.snapshot():  # and one within a transaction is part of it
+        reader.execute("INSERT INTO note VALUES (2, 'b')")
+    assert notes(writer) == ["a", "b"]
+    reader.close()
+    writer.close()

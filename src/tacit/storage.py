@@ -33,6 +33,7 @@ class Database(sqlite3.Connection):
         A statement outside a transaction, and a transaction as a whole, is on the disk when it has returned.
     """
 
+    version: int | None = None  # of the format in which this process reads and writes; None until that is checked
     _known: dict[Hashable, Any] | None = None
     _state = -1  # of the file, when something was last known of it
     _is_seen = False  # whether the file was looked at for the reading that is going on
@@ -65,9 +66,23 @@ class Database(sqlite3.Connection):
         finally:
             self._is_seen = False
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Several statements that read the file as it is at one moment. Others may write meanwhile; it does not."""
+        if self.in_transaction:
+            yield
+            return
+        self.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.execute("ROLLBACK")
+
     def _look(self) -> None:
         (state,) = self.execute("PRAGMA data_version").fetchone()  # SQLite's count of what other connections commit
         if state != self._state or self._known is None:
+            if self.version is not None and _version(self) != self.version:
+                raise sqlite3.DatabaseError("another release has changed the format of this file; start this one again")
             self._state, self._known = state, {}
 
     def _take_back(self) -> None:
@@ -141,6 +156,7 @@ def open_database(
         database.execute("PRAGMA synchronous = FULL")
         database.execute("PRAGMA journal_mode = WAL")
         _prepare(database, file, schema, version, upgrades or {})
+        database.version = version
     except sqlite3.Error as error:
         database.close()
         raise _unusable(file, use, error) from error

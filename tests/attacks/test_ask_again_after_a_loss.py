@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tacit.cli.network.party_ledger import log as show_log
+from tacit.daemon.party.anchor import open_ledger
 from tacit.daemon.party.handler import PartyHandler
 from tacit.daemon.party.settings import LEDGER, DataSource, write_party_file
 from tacit.errors import CenterError, LogTampered, SettingError
@@ -319,6 +320,25 @@ def test_an_anchor_of_an_earlier_release_holds_and_is_replaced(folder: MemberFol
     shutil.copy(older, folder.path / LEDGER)
     with pytest.raises(SettingError, match=r"has \d+ lines in its log, and had \d+ before.*Restore"):
         start(folder)
+
+
+def test_an_owner_who_looks_makes_no_new_ledger_in_the_place_of_one_that_was_lost(folder: MemberFolder) -> None:
+    """With the anchor gone as well, the party would start as if nothing had been spent."""
+    from tacit.daemon.party.anchor import FILE
+    from tacit.web.party.desk import PartyDesk
+
+    for path in folder.path.glob(f"{LEDGER}*"):
+        path.unlink()
+    (folder.path / FILE).unlink()
+    looks: list[Callable[[], object]] = [
+        lambda: PartyDesk(folder, Journal("north", io.StringIO())),
+        lambda: open_ledger(folder.path, "north"),
+        lambda: start(folder),
+    ]
+    for look in looks:
+        with pytest.raises(SettingError, match=r"ledger.db is missing.*Restore the newest copy"):
+            look()
+        assert not (folder.path / LEDGER).exists()
 
 
 def test_a_party_goes_on_when_its_owner_leaves_the_old_ledger(folder: MemberFolder) -> None:

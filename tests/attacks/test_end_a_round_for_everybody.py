@@ -26,7 +26,7 @@ from tacit.federation.nats.journal import Journal
 from tacit.federation.nats.kind import HELLO
 from tacit.federation.nats.letter import Letter
 from tacit.methods import make
-from tacit.privacy.event import Gaussian, PoissonSampled, Repeated
+from tacit.privacy.event import Gaussian, PoissonSampled, Pure, Repeated
 from tacit.secure.bound import NormBound
 from tacit.secure.center.embedded import EmbeddedCenter
 from tacit.secure.envelope import Label, LedgerMark, seal_words, sum_group_digest
@@ -183,6 +183,26 @@ def test_an_event_that_is_none_is_no_answer(count: Any) -> None:
     body = {"party": "west", "question": "q", "kind": "noised", "value": {}, "event": event}
     with pytest.raises(WireError, match="is not an event"):
         Answer.decode(wire.encode(body))
+
+
+ARRAYS: dict[str, Any] = {
+    "epsilon": {"kind": "pure", "epsilon": np.array([50.0])},
+    "why": {"kind": "not-private", "why": np.array([1.0, 2.0])},
+    "relation": {"kind": "under", "relations": [np.array([1.0, 2.0])], "event": {"kind": "free"}},
+}
+
+
+@pytest.mark.parametrize("what", ARRAYS)
+def test_an_array_is_no_part_of_an_event(what: str) -> None:
+    """One that equals what was planned would end the run at its report, when everybody has paid, and name nobody."""
+
+    def sent(event: Any) -> Answer:
+        body = {"party": "west", "question": "q", "kind": "noised", "value": {}, "event": event}
+        return Answer.decode(wire.encode(body))
+
+    assert sent({"kind": "pure", "epsilon": 50.0}).event == Pure(epsilon=50.0)
+    with pytest.raises(WireError, match="is not an event"):
+        sent(ARRAYS[what])
 
 
 def test_of_two_both_are_named() -> None:

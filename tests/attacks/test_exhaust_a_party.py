@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import struct
+import threading
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -30,6 +33,7 @@ from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
 
 from ..daemon.conftest import STUDY
+from .line import Echo, Line
 
 COORDINATOR = Identity("coordinator", "coordinator", b"c" * 32)
 NORTH = Identity("north", "party", b"n" * 32)
@@ -231,3 +235,38 @@ def test_a_patient_flood_fills_no_disk_either(event: str, most: int, monkeypatch
     told = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert len(told) == 2 * most + 1
     assert len(told) + sum(line.get("left_out", 0) for line in told) == 2 * seconds * 20 + 1
+
+
+def test_letters_that_wait_are_counted_with_all_that_they_take(tmp_path: Path) -> None:
+    """The network may send the last list of members again and again, while a step is at work. Its body is short."""
+    hold = threading.Event()
+
+    class Busy(Echo):
+        def handle(self, letter: Letter) -> None:
+            hold.wait()
+
+    async def flood() -> tuple[int, int]:
+        line = Line(tmp_path, ["north"])
+        line.handlers["north"] = Busy()
+        line.start("north")
+        service = line.services["north"]
+        body = MemberList(number=1, members=(line.members["north"],)).encode()
+        frame = signed(write_letter(COORDINATOR, kind="members", recipient="*", body=body), COORDINATOR)
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        try:
+            with patch("tacit.federation.nats.service._MOST_WAITING", MEGABYTE):
+                for _ in range(1000):
+                    await service._on_members("tacit.members", bytes(bytearray(frame)), "")
+            taken = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+            hold.set()
+        n_waiting = len(service._tasks)
+        await line.settle()
+        assert service._waiting == 0
+        return n_waiting, taken
+
+    n_waiting, taken = asyncio.run(flood())
+    assert 0 < n_waiting < 1000
+    assert taken < 2 * MEGABYTE

@@ -59,10 +59,12 @@ def test_letters_that_come_twice_late_and_out_of_order_change_nothing(federation
     frames = spy.asks["west"] * 3
     random.Random(1).shuffle(frames)
     spy.send("tacit.ask.west", frames)
-    federation.stop("west")  # and once more when it has forgotten every nonce
-    federation.start("west", "party")
-    spy.send("tacit.ask.west", frames)
     wait_for(lambda: "came twice" in federation.journal("west"), "a letter that came twice")
+    federation.stop("west")  # and once more when it has forgotten every nonce and session
+    federation.start("west", "party")
+    told = federation.journal("west").count("not-believed")
+    spy.send("tacit.ask.west", frames)
+    wait_for(lambda: federation.journal("west").count("not-believed") > told, "a letter of a session that is gone")
     assert ledger(federation, "west").n_releases("west", "again") == 6
     assert {key: set(answers) for key, answers in spy.answers.items()} == before
 

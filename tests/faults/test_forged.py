@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from tacit import wire
+from tacit.federation.log import Log
 from tacit.federation.member.coordinator_folder import CoordinatorFolder
 from tacit.federation.member.identity import Identity
 from tacit.federation.message import Question, question_digest
 from tacit.federation.nats.connection import Connection
-from tacit.federation.nats.letter import signed, write_letter
+from tacit.federation.nats.letter import signed, tagged, write_letter
+from tacit.federation.nats.session import AcceptedSessions, OfferedSessions
 from tacit.privacy.ledger import Ledger
 from tacit.studies.study import Study
 
@@ -36,7 +38,7 @@ def federation(tmp_path: Path) -> Iterator[Loopback]:
 def forgeries(study: Study, real: Identity) -> Iterator[bytes]:
     """What somebody who has the server, but not the coordinator's key, could send."""
     chance = random.Random(0)
-    stranger = Identity("coordinator", "coordinator", b"s" * 32)
+    stranger, party = Identity("coordinator", "coordinator", b"s" * 32), Identity("north", "party", b"p" * 32)
     body = Question(
         study="trial", run="r", method="averaging", step="averaging/model", version=2, group="0" * 64, plan="0" * 64,
         turn=0, values=None,
@@ -48,7 +50,7 @@ def forgeries(study: Study, real: Identity) -> Iterator[bytes]:
         return signed(replace(letter, **changes), real)  # type: ignore[arg-type]
 
     while True:
-        match chance.randrange(8):
+        match chance.randrange(9):
             case 0:
                 yield chance.randbytes(chance.randrange(2000))
             case 1:
@@ -67,6 +69,14 @@ def forgeries(study: Study, real: Identity) -> Iterator[bytes]:
                 yield genuine(kind=chance.choice(["answer", "study", "refusal", ""]))
             case 7:
                 yield wire.encode({"letter": chance.randbytes(100), "signature": chance.randbytes(64)})
+            case 8:  # as in a session, of which the stranger knows the form and no key
+                letter = write_letter(stranger, kind="ask", recipient="north", body=body, **facts)  # type: ignore[arg-type]
+                offered = OfferedSessions(stranger.member)
+                accepted = AcceptedSessions(party.member, stranger.member)
+                offered.take(party.member, accepted.accept(offered.offer))
+                session = offered.find(party.member)
+                assert session is not None
+                yield tagged(letter, session)
 
 
 def test_ten_thousand_forged_messages(federation: Loopback) -> None:
@@ -94,6 +104,9 @@ def test_ten_thousand_forged_messages(federation: Loopback) -> None:
     assert all(process.is_alive() for process in federation.processes.values())
     assert "crashed" not in "".join(federation.journal(name) for name in federation.processes)
     wait_for(lambda: "not-believed" in federation.journal("north"), "a letter that is not believed")
+    for name in ("north", "south"):  # a question that is believed is answered, or refused, since its run never began
+        assert '"refused"' not in federation.journal(name)
+        assert not list(Log(Ledger(federation.folder(name) / "ledger.db"), name).lines())
     finished = run(federation, study)  # and all of them still work
     assert len(finished.model.facts_.parties) == 2
     for name in ("north", "south"):

@@ -211,13 +211,13 @@ def test_a_ledger_of_version_2_counts_its_runs_as_they_stand_and_they_answer_no_
         reserve(ledger, "new", Pure(epsilon=0.1), budget=Budget(epsilon_in_all=1.25))
 
 
-def test_a_ledger_of_version_3_goes_on_where_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
+def make_version_3(path: Path) -> None:
+    """A ledger with one release, as the third release wrote it: the same rows, sorted by question."""
     ledger = Ledger(path)
     begin_long(ledger)
     give(ledger, 0)
     ledger.close()
-    with sqlite3.connect(path) as old:  # as the third release wrote it: the same rows, sorted by question
+    with sqlite3.connect(path) as old:
         more = ", run TEXT NOT NULL DEFAULT '', step TEXT NOT NULL DEFAULT '', turn INTEGER NOT NULL DEFAULT 0"
         columns = "party, study, question, event, answer, time, run, step, turn"
         old.execute("ALTER TABLE release RENAME TO new_release")
@@ -228,6 +228,27 @@ def test_a_ledger_of_version_3_goes_on_where_it_was(tmp_path: Path) -> None:
         old.execute("DROP TABLE new_release")
         old.execute("PRAGMA user_version = 3")
     old.close()
+
+
+def test_who_still_writes_version_3_releases_nothing_once_the_ledger_is_of_this_version(tmp_path: Path) -> None:
+    """Else a daemon that runs on while its package is updated would not find its own releases, and answer for ever."""
+    path = tmp_path / "ledger.db"
+    make_version_3(path)
+    daemon = sqlite3.connect(path, isolation_level=None)
+    daemon.execute("SELECT * FROM release").fetchall()
+    Ledger(path).close()
+    row = ("p", "s", "r 1", '{"kind": "pure", "epsilon": 0.1}', b"answer", 1.0, "r", "s/one", 1)  # in its order
+    with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed"):
+        daemon.execute("INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    daemon.close()
+    ledger = Ledger(path)
+    assert ledger.n_releases("p") == 1
+    ledger.close()
+
+
+def test_a_ledger_of_version_3_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    make_version_3(path)
     for turn in (1, 2):  # brought up to date once, and then as it is
         ledger = Ledger(path)
         assert ledger.answered(["p"], "r") == {"p": {"s/one": (turn, turn - 1)}}

@@ -16,8 +16,11 @@ def check_releases(ledger: Ledger, log: Log, party: str) -> int:
         LogTampered: if the log tells of a release that is not in the ledger, or twice of one. Or if the ledger holds
             one of which the log does not tell.
     """
+    with ledger.database.snapshot():  # else a party that answers meanwhile would look tampered with
+        lines = log.lines()
+        rows = ledger.database.execute("SELECT question FROM release WHERE party = ?", (party,)).fetchall()
     told: set[str] = set()
-    for line in log.lines():
+    for line in lines:
         decision = line.decision
         if decision["decision"] != "released":
             continue
@@ -25,7 +28,6 @@ def check_releases(ledger: Ledger, log: Log, party: str) -> int:
         if question in told:
             raise LogTampered(f"line {line.number} tells a second time of the release to question {_name(question)}")
         told.add(question)
-    rows = ledger.database.execute("SELECT question FROM release WHERE party = ?", (party,))
     kept = {str(question) for (question,) in rows}
     for question in sorted(told - kept):
         raise LogTampered(f"the log tells of a release to question {_name(question)}, which is not in the ledger")

@@ -216,8 +216,13 @@ def _from_json(value: object) -> Event:
         case "repeated":
             return Repeated(event=_from_json(fields["event"]), count=int(fields["count"]))
         case "under":
-            return Under(relations=tuple(fields["relations"]), event=_from_json(fields["event"]))
+            relations = tuple(fields["relations"])
+            if not all(type(relation) is str for relation in relations):
+                raise TypeError("a relation has a name")
+            return Under(relations=relations, event=_from_json(fields["event"]))
         case kind:
+            if not all(type(told) in (bool, int, float, str) for told in fields.values()):
+                raise TypeError("an event tells of numbers and words, not of arrays")
             return _LEAVES[kind](**fields)
 
 

@@ -225,7 +225,8 @@ class Ledger:
         with self.transaction() as database:
             self._check_reserved(releases)
             database.executemany(
-                "INSERT INTO release VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO release (party, study, question, event, time, run, step, turn, answer) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     (
                         one.account, one.study, one.question, event_text(one.event), now, one.run, one.step, one.turn,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # Releases lie in the order in which they were made, each with its answer at the end, and one index finds them. If the
 # table itself were sorted, each answer would change twice as many pages, and a look-up would read other answers.
+# A process of the release before may still be open while the file is brought up to date. It writes its columns in
+# another order: the check on `turn` stops it, so that nothing leaves.
 _RELEASE = """(
     party    TEXT NOT NULL,
     study    TEXT NOT NULL,
@@ -12,7 +14,7 @@ _RELEASE = """(
     time     REAL NOT NULL,
     run      TEXT NOT NULL,
     step     TEXT NOT NULL,
-    turn     INTEGER NOT NULL,
+    turn     INTEGER NOT NULL CHECK (typeof(turn) = 'integer'),
     answer   BLOB NOT NULL,
     UNIQUE (party, run, step, turn, question)
 )"""

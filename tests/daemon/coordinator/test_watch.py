@@ -76,3 +76,11 @@ def test_the_servers_list_is_read_strictly() -> None:
     for bad in (b"", b"[]", b"{}", b'{"data": {"connections": [{"authorized_user": "U"}]}}'):
         with pytest.raises(WireError, match="does not list its connections"):
             read_connections(bad)
+
+
+def test_a_pace_forgets_names_that_are_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.daemon.coordinator.watch._MOST_SENDERS", 100)
+    pace = Pace()
+    for number in range(1000):
+        assert pace.allows(f"{number}", 0.0)
+    assert len(pace._levels) == 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,45 @@ def holds(row: CoefficientRow, truth: float) -> bool:
     ids=["uniform", "narrow, few", "narrow, many", "rare"],
 )
 def test_intervals_hold_or_say_that_nothing_is_known(law: object, n: int, epsilon: float, b: float) -> None:
-    right = []
+    right, told = [], []
     for seed in range(25):
         model, truth = fitted(law, n, epsilon, seed, b=b)
         right.append([holds(row, true) for row, true in zip(model.facts_.coefficients, truth, strict=True)])
+        told.append([row.identified for row in model.facts_.coefficients])
+    assert np.mean(told) > 0.5  # to say nothing at all would be right, and of no use
     assert np.mean(right) > 0.90  # 150 intervals that hold in 95 % do so but for a chance below 0.01
     assert np.mean(right, axis=0).min() > 0.7  # none of them is wrong for its own sake
+
+
+def test_intervals_do_not_depend_on_how_long_they_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of records that all have one label the steps went to and fro between two tables for ever."""
+    X = np.random.default_rng(0).uniform(0, 100, size=(3000, 3))
+    schema = Schema(tuple(Numeric(f"x{i}", 0, 100) for i in range(3)), Target("y", ("no", "yes")))
+    tables = {str(i): Table.from_arrays(X[i::3], np.full(1000, "no"), schema) for i in range(3)}
+    found = []
+    for most in (60, 61):
+        monkeypatch.setattr(interval, "_STEPS", most)
+        parties = Federation.from_tables(tables, rng=Rng.seeded(1))
+        found.append(PrivateNewton(epsilon=1).fit(parties).table()[["estimate", "std_err"]].to_numpy())
+    np.testing.assert_allclose(*found, rtol=0.02)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_noise_of_moments_varies_as_it_is_said_to(n_classes: int) -> None:
+    rng, k, n = np.random.default_rng(0), 4, 100_000
+    across = np.eye(1) if n_classes == 2 else np.linalg.svd(np.ones((1, n_classes)))[2][1:].T
+    basis = np.kron(across, np.eye(k))
+    K = np.array([[0.25]]) if n_classes == 2 else 0.5 * (np.eye(n_classes) - 1 / n_classes)
+    told: Any = SimpleNamespace(population=SimpleNamespace(K=K), basis=basis, M_noise=1.0)
+    p, one, other = rng.normal(size=(3, basis.shape[1]))
+    E = rng.normal(size=(n, k, k))
+    E = (E + E.transpose(0, 2, 1)) / 2  # as of M: variance 1 on the diagonal, half beside it
+    rows = (basis @ p).reshape(len(K), k)
+    moved = [np.einsum("ck,cj,njk->n", rows, K @ (basis @ way).reshape(len(K), k), E) for way in (one, other)]
+    for j, way in ((0, one), (1, other)):
+        said = interval._Told.of_moments(told, p[None], one[None], way[None])[0]
+        spread = np.std(moved[0] * moved[j]) / math.sqrt(n)
+        assert said == pytest.approx(np.mean(moved[0] * moved[j]), abs=5 * spread)
 
 
 def test_a_column_that_noise_drowns_is_not_identified_and_the_others_are() -> None:

@@ -113,7 +113,7 @@ def test_with_the_middle_all_releases_cost_what_was_asked(federation: Make, rela
     for party in parties.names:
         spent = parties.guard(party).ledger.epsilon(party, delta=1e-5, relation=relation)  # type: ignore[arg-type]
         assert 0.7 * (1 - 1e-9) <= spent <= 0.7
-    assert "where the model is wrong" in " ".join(model.facts_.notices)
+    assert "intervals are for the one that is best for the weighted records" in " ".join(model.facts_.notices)
 
 
 def test_without_noise_nothing_is_asked_and_a_setting_that_is_none_is_named(federation: Make) -> None:

@@ -16,12 +16,14 @@ from scipy import stats
 from scipy.special import expit
 
 from tacit import Federation, Policy, Pooled, Rng, Schema, Table
+from tacit.data.feature import Numeric, Target
 from tacit.errors import NotAgreed, PolicyRefusal, SettingError
 from tacit.methods.cohort import LARGEST_DELTA
+from tacit.methods.newton.measuring import SHARE as MEASURING
 from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.moments import as_curvature, constant_row, denoised, steeper, with_constant
 from tacit.methods.newton.neighbour import releases
-from tacit.methods.newton.rule import default_rules, outlook
+from tacit.methods.newton.rule import MIDDLE, default_rules, outlook
 from tacit.methods.newton.shape import room_for, shape_of
 from tacit.methods.newton.solver import answer_directions
 from tacit.methods.newton.statistic import (
@@ -504,3 +506,26 @@ def test_rows_without_a_bound_are_refused(federation: Make) -> None:
 def test_two_parties_each_add_all_the_noise(federation: Make) -> None:
     model = PrivateNewton(epsilon=1.0).fit(federation(weights=[1, 1]))
     assert "each adds all the noise itself" in " ".join(model.facts_.notices)
+
+
+def test_without_noise_and_regularisation_nothing_is_asked(federation: Make) -> None:
+    """Separable records have no best model then, and what the search ends with would look like one."""
+    parties = federation(policy=ALLOWED)
+    with pytest.raises(SettingError, match="l2 = 0 with epsilon = inf: no model may be best"):
+        PrivateNewton(epsilon=math.inf, l2=0.0).fit(parties)
+    assert not any(parties.guard(name).ledger.n_releases(name) for name in parties.names)
+
+
+def test_the_outlook_counts_what_the_middle_and_the_auc_take() -> None:
+    schema = Schema((Numeric("a", 0, 1),), Target("y", ("0", "1")))
+    plain, robust = (PrivateNewton(robust=one).outlook(schema, 1000, 3).noise for one in (False, True))
+    assert robust == pytest.approx(plain / math.sqrt(1 - MIDDLE))
+    measured = PrivateNewton()
+    measured.measures = True
+    assert measured.outlook(schema, 1000, 3).noise == pytest.approx(plain / math.sqrt(1 - MEASURING))
+
+
+def test_a_regularisation_that_was_set_is_told_of(federation: Make) -> None:
+    told = PrivateNewton(l2=1.0).fit(federation()).facts_.notices[0]
+    assert "has the regularisation that was set" in told
+    assert "drawn" not in told

@@ -107,17 +107,17 @@ def show(study: Named, folder: Folder = FOLDER) -> None:
 
       tacit party show heart
     """
+    from tacit.daemon.party.anchor import open_ledger
     from tacit.daemon.party.consent_form import consent_form
     from tacit.daemon.party.decision import candidates_of
     from tacit.daemon.party.owner_text import study_lines
-    from tacit.daemon.party.settings import LEDGER, PartyFile
+    from tacit.daemon.party.settings import PartyFile
     from tacit.federation.member.folder import fingerprints
     from tacit.federation.member.known_members import KnownMembers
-    from tacit.privacy.ledger import Ledger
 
     own, consents = opened(folder)
     offered = _found(study, consents)
-    policy, book = PartyFile.read(folder).policy, Ledger(folder / LEDGER)
+    policy, book = PartyFile.read(folder).policy, open_ledger(folder, own.identity.name)
     out.print("\n".join(consent_form(offered, own, policy, book).lines()), soft_wrap=True)
     book.close()
     out.print("\nThe same in the method's own terms:\n", soft_wrap=True)
@@ -188,9 +188,9 @@ def opt_in(
       tacit party opt-in study.toml --runs 1 --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
     """
     from tacit.daemon.party import decision
+    from tacit.daemon.party.anchor import open_ledger
     from tacit.daemon.party.owner_text import cost_line, runs_that_fit, why_not_so_many
-    from tacit.daemon.party.settings import LEDGER, PartyFile
-    from tacit.privacy.ledger import Ledger
+    from tacit.daemon.party.settings import PartyFile
 
     own, consents = opened(folder)
     policy = PartyFile.read(folder).policy
@@ -199,7 +199,7 @@ def opt_in(
     extents = [decision.ConsentTerms(runs=many, until=decision.end_of_day(until)) for many in allowed]
     for offered, many in zip(wanted, allowed, strict=True):
         decision.check_open(offered, folder, many)
-    book = Ledger(folder / LEDGER)
+    book = open_ledger(folder, own.identity.name)
     account = book.sole_account(own.identity.name)
     for said, offered, extent in zip(studies, wanted, extents, strict=True):
         candidates = decision.candidates_of(offered, own)

@@ -23,14 +23,14 @@ def ledger(
 
       tacit party ledger --plot spent.svg
     """
-    from tacit.daemon.party.anchor import AnchoredLedger
+    from tacit.daemon.party.anchor import open_ledger
     from tacit.daemon.party.owner_text import ledger_lines, spending_plot
     from tacit.daemon.party.settings import PartyFile
     from tacit.storage import write_whole
 
     own, _ = opened(folder)
     budget = PartyFile.read(folder).policy.budget
-    book = AnchoredLedger(folder, own.identity.name).ledger
+    book = open_ledger(folder, own.identity.name)
     name = book.sole_account(own.identity.name)
     delta, relation = budget.delta, budget.relation
     spent = {study: book.epsilon(name, delta=delta, study=study, relation=relation) for study in book.studies(name)}

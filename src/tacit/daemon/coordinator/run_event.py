@@ -21,14 +21,18 @@ MOST_EVENTS = 5000  # of one study: the oldest are forgotten
 Kind = Literal["began", "resumed", "round", "answered", "party", "left", "look", "consent", "finished", "ended"]
 
 _LONGEST = 500  # characters of what a party says
+_MOST_CONSENTS = 100  # of one party in one study: it may change its mind for ever, and must not crowd the rest out
 _TABLES = """
 CREATE TABLE IF NOT EXISTS event (
     number INTEGER PRIMARY KEY,
     study  TEXT NOT NULL,
-    body   BLOB NOT NULL
+    body   BLOB NOT NULL,
+    mind   TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS event_study ON event (study, number);
+CREATE INDEX IF NOT EXISTS event_mind ON event (study, mind, number) WHERE mind != '';
 """
+_UPGRADES = {1: "ALTER TABLE event ADD COLUMN mind TEXT NOT NULL DEFAULT '';"}  # whose consent it tells of, if one's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +114,19 @@ class RunEvents:
     """The events of all studies by their digests, in one SQLite file; of each study the last few thousand."""
 
     def __init__(self, path: Path | None) -> None:
-        self._database = open_database(path, _TABLES, use="for what happens in runs")
+        self._database = open_database(path, _TABLES, use="for what happens in runs", version=2, upgrades=_UPGRADES)
 
     def add(self, study: str, event: RunEvent) -> None:
         """Write an event down."""
+        mind = event.party if event.kind == "consent" else ""
         with self._database.transaction() as database:
-            database.execute("INSERT INTO event (study, body) VALUES (?, ?)", (study, event.encode()))
+            database.execute("INSERT INTO event (study, body, mind) VALUES (?, ?, ?)", (study, event.encode(), mind))
+            if mind:
+                database.execute(
+                    "DELETE FROM event WHERE study = ? AND mind = ? AND mind != '' AND number <= (SELECT number "
+                    "FROM event WHERE study = ? AND mind = ? AND mind != '' ORDER BY number DESC LIMIT 1 OFFSET ?)",
+                    (study, mind, study, mind, _MOST_CONSENTS),
+                )
             database.execute(
                 "DELETE FROM event WHERE study = ? AND number <= "
                 "(SELECT number FROM event WHERE study = ? ORDER BY number DESC LIMIT 1 OFFSET ?)",

@@ -19,8 +19,8 @@ from tacit.federation.nats.cluster import OwnCluster
 from tacit.federation.nats.connection import Connection
 from tacit.federation.nats.exchange import roster_letter, study_letter
 from tacit.federation.nats.journal import Journal
-from tacit.federation.nats.kind import CLOCK_TIME, CONSENT, MEMBERS, STUDY
-from tacit.federation.nats.letter import read_letter, signed, write_letter
+from tacit.federation.nats.kind import CLOCK_TIME, CONSENT, MEMBERS, MOST_CHANGES, STUDY
+from tacit.federation.nats.letter import Freshness, read_letter, signed, write_letter
 from tacit.federation.nats.server import LOG, MessageServer
 from tacit.federation.nats.subject import CONNECTIONS, COORDINATOR
 from tacit.storage import make_private_folder
@@ -44,6 +44,7 @@ class CoordinatorDaemon:
         # What members flood the other one with must not keep the server's word from arriving.
         self._watching = Connection(coordinator.address, coordinator.credential)
         self._watch, self._pace = Watch(), Pace()
+        self._freshness = Freshness()  # of what members tell of their own accord
         self._shut_out: frozenset[str] = frozenset()
         self._told = 0  # the number of the last list of members that was told
         self.on_consent: Callable[[str, str, str], None] = lambda member, study, state: (
@@ -165,7 +166,7 @@ class CoordinatorDaemon:
 
     async def _on_fetch(self, name: str, _: bytes) -> None:
         """Tell a member what it missed, once a second at most however often it asks."""
-        if name not in self._owed:
+        if name not in self._owed and self._coordinator.roster.find(name) is not None:
             task = self._owed[name] = asyncio.create_task(self._tell_kept(name))
             task.add_done_callback(lambda _: self._owed.pop(name, None))
 
@@ -177,12 +178,14 @@ class CoordinatorDaemon:
         await asyncio.sleep(_LOOK_SECONDS)
 
     async def _on_clock(self, name: str, _: bytes) -> None:
+        if self._coordinator.roster.find(name) is None:
+            return
         identity = self._coordinator.identity
         letter = write_letter(identity, kind=CLOCK_TIME, recipient=name)
         await self._connection.publish(subject.time(name), signed(letter, identity))
 
     async def _on_rotate(self, name: str, message: bytes) -> None:
-        member = next((m for m in self._coordinator.roster.members() if m.name == name), None)
+        member = self._coordinator.roster.find(name)
         if member is None:
             return
         try:
@@ -199,13 +202,14 @@ class CoordinatorDaemon:
             await self._tell_members()
 
     async def _on_event(self, name: str, message: bytes) -> None:
-        member = next((m for m in self._coordinator.roster.members() if m.name == name), None)
+        member = self._coordinator.roster.find(name)
         if member is None:
             return
         try:
             letter = read_letter(message, sender=member, recipient=COORDINATOR, kinds=(CONSENT,))
+            self._freshness.check(letter)
             match wire.decode(letter.body):
-                case list(changes):
+                case list(changes) if len(changes) <= MOST_CHANGES:
                     for change in changes:
                         match change:
                             case {"study": str(study), "state": "in" | "out" as state}:

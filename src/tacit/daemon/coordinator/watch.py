@@ -7,6 +7,7 @@ all, so the coordinator's daemon asks it once a second what each connection has 
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from tacit.errors import WireError
 
 REQUEST = json.dumps({"auth": True, "limit": 20_000, "state": 2}).encode()  # open and lately closed connections
 SHUT_OUT_SECONDS = 600.0
+_MOST_SENDERS = 50_000  # that are remembered: a server may make up names without end
 _FORGET_SECONDS = 120.0  # a server that is silent for so long is gone; it comes back under another name
 
 
@@ -47,7 +49,7 @@ class Pace:
     def __init__(self, *, per_second: float = 10.0, burst: float = 50.0) -> None:
         self._per_second = per_second
         self._burst = burst
-        self._levels: dict[str, tuple[float, float]] = {}  # sender -> level, when it was so
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()  # sender -> level, when it was so
 
     def allows(self, sender: str, now: float) -> bool:
         """Whether to look at a message of this sender that came now."""
@@ -55,6 +57,9 @@ class Pace:
         level = max(0.0, level - (now - then) * self._per_second)
         is_allowed = level < self._burst
         self._levels[sender] = (level + is_allowed, now)
+        self._levels.move_to_end(sender)
+        if len(self._levels) > _MOST_SENDERS:
+            self._levels.popitem(last=False)
         return is_allowed
 
 

@@ -94,6 +94,11 @@ class AnchoredLedger:
         raise SettingError(f"{self._path} is damaged; restore it from your backup together with {LEDGER}")
 
 
+def open_ledger(folder: Path, party: str) -> Ledger:
+    """The ledger for its owner's eyes; one that was lost is not made anew, but refused as at the party's start."""
+    return AnchoredLedger(folder, party).ledger
+
+
 def make_ledger(folder: Path, party: str) -> None:
     """A new ledger with its anchor, for a party that joins; one that is there stays."""
     if not (folder / LEDGER).exists():

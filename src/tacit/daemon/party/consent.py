@@ -279,9 +279,11 @@ class Consents:
             "UPDATE consent SET state = 'out', told = 0 WHERE state = 'in' AND until <= ?", (time.time(),)
         )
 
-    def changes(self) -> Sequence[Change]:
-        """Consents that the coordinator was not told of yet; telling is this call's business."""
-        rows = self._database.execute("SELECT digest, state FROM consent WHERE told = 0").fetchall()
+    def changes(self, most: int) -> Sequence[Change]:
+        """Some consents that the coordinator was not told of yet, withdrawn ones first; telling is up to the caller."""
+        rows = self._database.execute(
+            "SELECT digest, state FROM consent WHERE told = 0 ORDER BY state DESC LIMIT ?", (most,)
+        ).fetchall()
         for digest, state in rows:
             self._database.execute("UPDATE consent SET told = 1 WHERE digest = ? AND state = ?", (digest, state))
         return [Change(digest=str(digest), state=str(state)) for digest, state in rows]

@@ -15,7 +15,9 @@ and signs what it seals, for a sum within exactly that group.
 
 from __future__ import annotations
 
+import math
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -58,6 +60,7 @@ from tacit.federation.nats.kind import (
     CONSENT,
     HELLO,
     MEMBERS,
+    MOST_CHANGES,
     SPENT,
     STUDY,
     LetterReply,
@@ -74,6 +77,7 @@ from tacit.studies.looks import looks_agreed
 from tacit.studies.study import Study
 from tacit.wire import Value
 
+_MOST_GIVEN_UP = 1024  # runs that were given up, and are remembered for as long as their letters are fresh
 _ROUNDING = 1 + 2e-3  # noise is found to 1 in 1,000, and the group decides in how many releases a run spends it
 
 
@@ -106,6 +110,7 @@ class PartyHandler:
         self._known_members = KnownMembers(folder.path)
         self._notices = Notices(folder.path)
         self._open: dict[str, _Open] = {}
+        self._given_up: OrderedDict[str, float] = OrderedDict()  # run -> the time of the letter that gave it up
         self._file: tuple[object, PartyFile] | None = None
         self._party_file()  # whatever is wrong with it is told at the start
 
@@ -119,10 +124,10 @@ class PartyHandler:
         """Nothing is so urgent."""
 
     def news(self) -> Mapping[str, bytes]:
-        """Consents that were given or taken back since the last look."""
+        """Consents that were given or taken back since the last look; what does not fit into a letter waits."""
         self._tell_owner()
         self._consents.end_overdue()
-        changes = self._consents.changes()
+        changes = self._consents.changes(MOST_CHANGES)
         for change in changes:
             if change.state == "out":  # else a study under way goes on, with what it keeps of its runs
                 self._open.pop(change.digest, None)
@@ -216,7 +221,12 @@ class PartyHandler:
         raise PolicyRefusal("it tells what it spent in studies that it opted into, and no other")
 
     def _begin(self, letter: Letter) -> LetterReply:
-        """Agree to a run, once its group is believed."""
+        """Agree to a run, once its group is believed.
+
+        The network may hold this letter back until the run was given up. It would then cost what nobody gives back.
+        """
+        if letter.time <= self._given_up.get(letter.run, -math.inf):
+            raise NotAgreed(f"run {letter.run!r} was given up after this letter was written")
         opened = self._opened(letter.study, look_again=True)
         try:
             group = SumGroup.decode(letter.body)
@@ -231,6 +241,9 @@ class PartyHandler:
 
     def _abandon(self, letter: Letter) -> LetterReply:
         """Give back what a run reserved, if nothing was answered in it; the study need not be open for that."""
+        self._given_up[letter.run] = max(letter.time, self._given_up.get(letter.run, -math.inf))
+        if len(self._given_up) > _MOST_GIVEN_UP:
+            self._given_up.popitem(last=False)
         for opened in self._open.values():
             opened.guard.abandon(letter.run)
         with self._ledger.transaction():

@@ -81,6 +81,11 @@ class Roster:
         found = [_member(form) for (form,) in rows]
         return [member for member in found if role is None or member.role == role]
 
+    def find(self, name: str) -> Member | None:
+        """The member of this name, if it belongs and was not revoked."""
+        row = self._database.execute("SELECT form FROM member WHERE name = ? AND revoked IS NULL", (name,)).fetchone()
+        return None if row is None else _member(row[0])
+
     def seat(self, name: str) -> int | None:
         """The number of a center node among the nodes."""
         row = self._database.execute("SELECT seat FROM member WHERE name = ?", (name,)).fetchone()

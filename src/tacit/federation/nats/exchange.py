@@ -160,6 +160,8 @@ class Exchange:
     async def _on_fetch(self, where: str, _: bytes, __: str) -> None:
         """A member is back: what it was asked meanwhile did not reach it."""
         name, now = where.rsplit(".", 1)[-1], asyncio.get_running_loop().time()
+        if name not in self._members:
+            return  # nobody who was asked anything; a server may make up names without end
         self._sessions.forget(name)
         if now - self._fetched.get(name, -_FIRST_REPEAT) < _FIRST_REPEAT:
             return  # it is asked again in any case

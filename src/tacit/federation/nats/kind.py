@@ -34,9 +34,10 @@ PARTY_CALLS = tuple(kind for kind in CALLS if kind == PING or kind not in NODE_C
 _NUMBERS, _LIST, _WORDS = 60 << 20, 8 << 20, 16 << 10
 _MOST_BYTES = {
     ASK: _NUMBERS, ANSWER: _NUMBERS, NODE: _NUMBERS, MEMBERS: _LIST, BEGIN: _LIST, HELLO: _LIST, STUDY: 4 << 20,
-    PEERS: 256 << 10, CARD: 64 << 10, CONSENT: 64 << 10,
+    PEERS: 256 << 10, CARD: 64 << 10,
 }  # fmt: skip
 _MOST_REASON = 1000  # characters
+MOST_CHANGES = 16  # of consents, that one letter tells of
 
 
 def most_bytes(kind: str) -> int:

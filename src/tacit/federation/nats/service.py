@@ -33,6 +33,7 @@ _REPLIES_KEPT = 16
 _SHORT_SECONDS = 0.05  # a connection that waits for so long misses nothing
 _PACES_KEPT = 64
 _MOST_WAITING = 256 << 20  # bytes
+_LETTER_BYTES = 8 << 10  # that a letter takes while it waits, beside its body: its head, and its task
 
 
 class Handler(Protocol):
@@ -170,12 +171,12 @@ class MemberService:
     # --- what goes out -----------------------------------------------------------------------------------------------
 
     def _start(self, letter: Letter, reference: str) -> None:
-        if self._waiting + len(letter.body) > _MOST_WAITING:
+        if self._waiting + _size(letter) > _MOST_WAITING:
             self._journal.note("failed", kind=letter.kind, why="too much waits to be answered; it will be asked again")
             return
         if letter.about:
             self._in_work.add(letter.about)
-        self._waiting += len(letter.body)
+        self._waiting += _size(letter)
         task = asyncio.create_task(self._serve_one(letter, reference))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -185,7 +186,7 @@ class MemberService:
             reply, seconds = await self._in_thread(lambda: self._handled(letter))
         finally:
             self._in_work.discard(letter.about)
-            self._waiting -= len(letter.body)
+            self._waiting -= _size(letter)
         self._note_pace(letter, reply, seconds)
         await self._say_reply(letter, reference, reply)
 
@@ -276,6 +277,11 @@ class MemberService:
                 await asyncio.wait_for(stop.wait(), timeout=1.0)
             except TimeoutError:
                 continue
+
+
+def _size(letter: Letter) -> int:
+    """The bytes that a letter takes while it waits."""
+    return len(letter.body) + _LETTER_BYTES
 
 
 def _pace_of(letter: Letter) -> tuple[str, str] | None:

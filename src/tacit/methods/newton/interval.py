@@ -10,7 +10,8 @@ solution of the same equation, and everything in a row comes from one test.
 2. *Noise.* e has the covariance V(w) = Sigma + v I + (what the noise E of M does on the way) + (a curvature that is
    off). Sigma is the sampling error, which the made-up rows tell; v is the variance of t's noise and of the rounds',
    averaged. The noise of M enters as K E d, d = w - sum share_k w_k: how far w is from where we asked. For a
-   combination p of the equations its variance is s_M^2 / 2 (||K d||^2 ||p||^2 + (p.K d)^2). A curvature may be off by
+   combination p of the equations its variance is s_M^2 / 2 (||K d||^2 ||p||^2 + (p.K d)^2), and with G = p'K d for
+   several scores s_M^2 / 2 (||G||^2 + tr G^2). A curvature may be off by
    c in its worst direction. As a random symmetric matrix of that norm it adds c^2 / (4 k) (d'Sigma d p'Sigma p +
    (p'Sigma d)^2).
    With `robust` the middle of the sandwich was opened, C = sum (label - prediction)^2 u u'. Then p'Sigma p is what the
@@ -19,10 +20,11 @@ solution of the same equation, and everything in a row comes from one test.
    (second-order perturbation). That is taken back, and values that change places are averaged (Stein). None is raised.
    Averaging takes noise away, too: s_M in step 2 is what Stein's estimate says is left (`moments`, 6).
    A direction whose curvature is not three standard errors above 0 is *drowned*: its equation is left out (`drowned`).
-4. *Assumption.* No number moves log odds by much more than 80 from one of its bounds to the other, and no category or
-   yes by more than 10: coefficients of encoded columns have the laws N(0, 40^2) and N(0, 5^2) beforehand, an intercept
-   N(0, 80^2). Without it a drowned direction could be as long as it likes, and take every other coefficient with it.
-   The estimate is where the posterior is largest, and D its covariance there, along what is seen.
+4. *Assumption.* No number moves log odds by much more than 160 from one of its bounds to the other, and no category or
+   yes by much more than 10, two standard deviations each: coefficients of encoded columns have the laws N(0, 40^2) and
+   N(0, 5^2) beforehand, an intercept N(0, 80^2). Without it a drowned direction could be as long as it likes, and take
+   every other coefficient with it. The equation is taken as the straight line that it is at a likely model (5). The
+   estimate is where the posterior of that is largest, and D its covariance there, along what is seen.
 5. *Test.* For each coefficient b = a.w, w moves from the estimate along D a, the direction that fits worst to it
    (`profile`). The noise of M, which grows with the way, is counted where the coefficient is said to be. All others
    are taken to be where scores spread as far as the estimate's do without its noise. The estimate itself is too long,
@@ -32,8 +34,9 @@ solution of the same equation, and everything in a row comes from one test.
    is made among runs whose direction is seen: what selection does is counted. Two variances come on top:
    a. what a coefficient leans on drowned directions (`drowned`, 3 and 4);
    b. scores that drowned directions spread, unseen, make all others too small, by 1 / sqrt(1 + 0.346 v) for a variance
-      v (Zeger, Liang and Albert 1988). Along a drowned direction r = K M w is known, so v <= |w| |r| / (K n). It is
-      taken to be 0.5 at most. It draws coefficients towards 0, never beyond. So it is counted on the side away from 0.
+      v (Zeger, Liang and Albert 1988). Along a drowned direction r = K M w is known, so v is taken to be
+      |w| |r| / (K n), with the standard deviation of w, and 0.5 at most. It draws coefficients towards 0, never beyond.
+      So it is counted on the side away from 0.
 6. *Told.* The interval reaches to where Q exceeds z^2 and stays above it. z is the root of the least Q at 0 or beyond,
    so that p < 0.05 says that 0 is outside. The standard error is the interval's width over 2 z. Where it is more than
    half of what was assumed beforehand, little was learned: the coefficient is *not identified* at this epsilon. Nor is
@@ -75,18 +78,21 @@ MOST_PARAMETERS = 2000
 _ASSUMED = 40.0  # standard deviation of the coefficient of a number in [-1, 1]; twice that of an intercept
 _ASSUMED_YES = 5.0  # that of a column of 0 and 1
 _UNKNOWN = 0.5  # of what is assumed: a larger standard error says that little was learned
-_COUNTED = (
-    "Intervals count the sampling error and the noise that was added for privacy. The model for prediction is drawn "
-    "towards its start, as far as noise hides what it is; the estimates are not"
+_COUNTED = "Intervals count the sampling error and the noise that was added for privacy. The model for prediction "
+_DRAWN = "is drawn towards its start, as far as noise hides what it is; the estimates are not"
+_SET = "has the regularisation that was set; the estimates have none"
+_ROBUST = (
+    ". How much records vary about the model was measured. Where no such model is right, intervals are for the one "
+    "that is best for the weighted records: long rows count less in it"
 )
-_ROBUST = ". They hold where the model is wrong, too: how much records vary about it was measured"
 _HIDDEN = (
     "A coefficient is not identified where noise hides how much its column varies. Nor is an intercept that depends on "
     "such a column. Narrower public bounds, more records or a larger epsilon would show it"
 )
 _ATTENUATED = 0.346  # (16 sqrt 3 / (15 pi))^2: what scores that are left out do to the others (Zeger et al. 1988)
 _UNSEEN = 0.5  # the most that drowned directions are taken to spread scores, as a variance
-_STEPS = 15  # of Newton's method
+_STEPS = 200  # of Newton's method, at most
+_STILL = 1e-3  # of a standard error: a step that is no longer is the last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +171,7 @@ class _Told:
             np.einsum("cd,qdk->qck", self.population.K, (way @ self.basis.T).reshape(shape)) for way in (one, other)
         )
         both = np.einsum("qck,qdk,qcl,qdl->q", first, second, full, full, optimize=True)
-        both += np.einsum("qck,qck->q", first, full) * np.einsum("qck,qck->q", second, full)
+        both += np.einsum("qck,qcl,qdl,qdk->q", first, full, second, full, optimize=True)
         told: Floats = self.M_noise**2 / 2 * both
         return told
 
@@ -180,7 +186,7 @@ class _Told:
 
 @dataclass(frozen=True, kw_only=True)
 class _Estimate:
-    """Where the posterior is largest, its covariance along what is seen, and the weights H V^-1 of the equations."""
+    """Where the posterior is largest (4), its covariance along what is seen, and the equations' weights H V^-1."""
 
     w: Floats
     likely: Floats  # a model that spreads scores as far as w does without the noise in it
@@ -228,11 +234,11 @@ def interval(
     )
 
 
-def interval_notices(inference: Inference | None, *, robust: bool) -> list[str]:
-    """What a reader of intervals should know."""
+def interval_notices(inference: Inference | None, *, robust: bool, is_set: bool = False) -> list[str]:
+    """What a reader of intervals should know; `is_set` if somebody chose an l2."""
     if inference is None:
         return []
-    notices = [_COUNTED + (_ROBUST if robust else "")]
+    notices = [_COUNTED + (_SET if is_set else _DRAWN) + (_ROBUST if robust else "")]
     return notices if np.isfinite(inference.standard_error).all() else [*notices, _HIDDEN]
 
 
@@ -281,7 +287,7 @@ def _told(equation: Equation, solved: Solved, schema: Schema) -> _Told:
 
 
 def _estimate(told: _Told, predicted: Floats) -> _Estimate:
-    """Newton's method to where the posterior is largest; curvature and V follow on the way.
+    """Newton's method to where the posterior is largest (4); curvature and V follow on the way.
 
     Curvature falls as scores spread. The model for prediction spreads them less than the truth does, and the estimate
     further, by the noise in it. So curvature is taken between the two, where they spread as far as without that noise.
@@ -290,15 +296,17 @@ def _estimate(told: _Told, predicted: Floats) -> _Estimate:
     steep = float(np.linalg.eigvalsh(K)[-1]) ** 2 * told.M_noise**2 / 2 / len(K)
     away, prior = 0.0, told.law.T @ told.law
     at = predicted
-    for _ in range(_STEPS):
+    for step in range(_STEPS):
         sampling, H = told.sampling(at), told.curvature(at)
         V = sampling + (told.noise_variance + steep * away) * np.eye(len(at))
         weights = (seen @ np.linalg.solve(seen.T @ V @ seen, seen.T @ H)).T
         information = weights @ H + prior
         w = at + np.linalg.solve(information, weights @ told.residual(at) - prior @ at)
         D = seen @ np.linalg.inv(seen.T @ information @ seen) @ seen.T
-        at = 0.5 * (at + told.between(predicted, w, D))
+        before, at = at, at + min(0.5, 4 / (step + 1)) * (told.between(predicted, w, D) - at)  # so that none circles
         away = float(np.sum((at - told.centre) ** 2))
+        if step and float((at - before) @ information @ (at - before)) <= _STILL**2:
+            break
     return _Estimate(w=w, likely=at, D=D, information=information, weights=weights, H=H, sampling=sampling)
 
 

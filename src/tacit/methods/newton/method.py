@@ -15,8 +15,9 @@ Privacy   one Gaussian release of the squares, one of the moments, T of response
           replace-one or add-remove
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
-Cost      2 + T rounds, T = 0 or 3 to 10 by rule, and one with `robust`; k = d + 1; a party sends 3 x 32 bytes for each
-          of k (k+1)/2 numbers twice (thrice) and of k numbers 1 + T times (C k with C > 2 classes); it gets k (k+1)/2
+Cost      2 + T rounds, T = 0 or 3 to 10 by rule, and one each with `robust` and for an AUC; k = d + 1; a party sends
+          3 x 32 bytes for each of k (k+1)/2 numbers twice and of k numbers 1 + T times (C k with C > 2 classes), and
+          with `robust` for k (k+1)/2 more (C k (C k+1)/2 with C > 2 classes); it gets k (k+1)/2
           numbers 1 + T times, and makes one pass over its records in each; the coordinator decomposes a k x k matrix
           and solves systems of that size
 Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
@@ -100,7 +101,7 @@ class PrivateNewton(Method):
             records are added or removed n is not public, and None is 1e-6.
         rounds: how many models the parties are asked about after squares and moments; None takes a public rule.
         l2: regularisation of the sum over all records, towards the start; None draws the model there as far as what was
-            opened says (`shrinkage`).
+            opened says (`shrinkage`), and is 1.0 where epsilon is infinite.
         start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept).
         colluders: how many parties t may pool what they know; needs t + 2 parties, so that two honest ones are left.
             None means 1; with two parties each then adds all the noise itself.
@@ -108,8 +109,9 @@ class PrivateNewton(Method):
         relation: "replace-one", where the numbers of records are public, or "add-remove".
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
-        robust: whether intervals should hold where the model is wrong, too. A tenth of the budget goes to the middle of
-            the sandwich (`middle`), so that all other noise grows by a twentieth.
+        robust: whether to measure how much records vary about the model, for intervals where no logistic model is
+            right. They are then for the one that is best for the weighted records: long rows count less in it. A tenth
+            of the budget goes to the middle of the sandwich (`middle`), so that all other noise grows by a twentieth.
 
     Example:
         >>> import tacit
@@ -177,8 +179,7 @@ class PrivateNewton(Method):
         """The public plan of a run with this cohort."""
         self._check_honest(cohort)
         promise = self.promise.settled(cohort.n_units)
-        of_middle = MIDDLE if self.robust and not promise.is_exact else 0.0
-        of_measuring = self._of_measuring(cohort)
+        of_middle, of_measuring = self._of_middle, self._of_measuring(cohort)
         mu = promise.mu * math.sqrt(1 - of_middle - of_measuring)  # of all other releases
         rules = self._rules(max(1, round(cohort.n_weighted)), _unit_noise(promise, cohort.n_parties, cohort.colluders))
         of_rounds = 1 - rules.squares - rules.moments
@@ -204,10 +205,17 @@ class PrivateNewton(Method):
             asks.append(_ask_of(plan, party_measuring, plan.mu_measuring))
         return tuple(asks)
 
+    @property
+    def _of_middle(self) -> float:
+        """The share of mu^2 for the middle of the sandwich: none, unless it is wanted."""
+        return MIDDLE if self.robust and not self.promise.is_exact else 0.0
+
     def _of_measuring(self, cohort: Cohort) -> float:
         """The share of mu^2 for the AUC: none, unless it is wanted."""
         if not self.measures:
             return 0.0
+        if cohort.shares:
+            raise SettingError("an AUC is measured where every party offers what is asked, and one offers less")
         check_measuring(cohort.n_classes, self.unit, self.relation, is_private=self.guarantee.is_private)
         return MEASURING
 
@@ -231,6 +239,7 @@ class PrivateNewton(Method):
         unit_noise = _unit_noise(self.promise.settled(n_records), n_parties, colluders)
         moments = self._rules(n_records, unit_noise).moments
         n_scores = 1 if schema.n_classes == 2 else schema.n_classes
+        moments *= 1 - self._of_middle - (MEASURING if self.measures else 0.0)
         return outlook(n_scores * (schema.n_columns + 1), n_records, unit_noise / math.sqrt(moments))
 
     def _start_theta(self, plan: Plan, schema: Schema) -> Floats:
@@ -252,6 +261,8 @@ class PrivateNewton(Method):
         if self.promise.is_pure:
             raise SettingError("delta = 0: PrivateNewton has no pure form; leave delta out, or choose 1e-6")
         check_l2(self.l2, zero=True)
+        if self.l2 == 0 and self.promise.is_exact:
+            raise SettingError("l2 = 0 with epsilon = inf: no model may be best; choose l2 > 0, or method 'pooled'")
         check_unit(self.unit, is_paper=False)
         if not isinstance(self.robust, bool):
             raise SettingError(f"robust = {self.robust!r} must be True or False")
@@ -311,7 +322,7 @@ class PrivateNewton(Method):
 
     def _notices(self, channel: Channel, equation: Equation, inference: Inference | None) -> tuple[str, ...]:
         plan = equation.plan
-        notices = interval_notices(inference, robust=plan.mu_middle > 0)
+        notices = interval_notices(inference, robust=plan.mu_middle > 0, is_set=self.l2 is not None)
         hope = self.outlook(channel.schema, max(1, round(equation.n_records)), channel.n_parties)
         if hope.is_hopeless:
             notices.append(

@@ -13,17 +13,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from tacit.daemon.party import decision
+from tacit.daemon.party.anchor import open_ledger
 from tacit.daemon.party.consent import FILE as CONSENT_FILE
 from tacit.daemon.party.consent import Consents, OfferedStudy
 from tacit.daemon.party.notice import Notices
-from tacit.daemon.party.settings import LEDGER, PartyFile
+from tacit.daemon.party.settings import PartyFile
 from tacit.errors import SettingError
 from tacit.federation.log import Log
 from tacit.federation.member.folder import MemberFolder
 from tacit.federation.member.identity import Member
 from tacit.federation.member.known_members import KnownMembers
 from tacit.federation.nats.journal import Journal
-from tacit.privacy.ledger import Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class PartyDesk:
         self.path = folder.path
         self.name = folder.identity.name
         self.consents = Consents(folder.path / CONSENT_FILE)
-        self.ledger = Ledger(folder.path / LEDGER)
+        self.ledger = open_ledger(folder.path, self.name)
         self.log = Log(self.ledger, self.name)
         self.notices = Notices(folder.path)
         self._journal = journal
