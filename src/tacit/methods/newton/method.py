@@ -100,8 +100,8 @@ class PrivateNewton(Method):
         delta: its probability of failing; None takes 1/n^2, n the number of all records, but no more than 1e-6. Where
             records are added or removed n is not public, and None is 1e-6.
         rounds: how many models the parties are asked about after squares and moments; None takes a public rule.
-        l2: regularisation of the sum over all records, towards the start; None draws the model there as far as what was
-            opened says (`shrinkage`), and is 1.0 where epsilon is infinite.
+        l2: regularisation of the sum over all records, towards the start. None draws the model there as far as what was
+            opened says (`shrinkage`). Where epsilon is infinite it is 1.0.
         start: a public model to start from: a fitted model, what `pretrain` gives, or a pair (coef, intercept).
         colluders: how many parties t may pool what they know; needs t + 2 parties, so that two honest ones are left.
             None means 1; with two parties each then adds all the noise itself.
@@ -109,9 +109,9 @@ class PrivateNewton(Method):
         relation: "replace-one", where the numbers of records are public, or "add-remove".
         unit: what is protected: one "record", all records of one "person" (tables tell whose a record is), or all of
             one "party". A unit's m records weigh 1/m each: the model is that of the fit with these weights.
-        robust: whether to measure how much records vary about the model, for intervals where no logistic model is
-            right. They are then for the one that is best for the weighted records: long rows count less in it. A tenth
-            of the budget goes to the middle of the sandwich (`middle`), so that all other noise grows by a twentieth.
+        robust: whether to measure how much records vary about the model. Where no logistic model is right, intervals
+            are then for the one that is best for the weighted records: long rows count less in it. That takes a tenth
+            of the budget (`middle`), so that all other noise grows by a twentieth.
 
     Example:
         >>> import tacit
