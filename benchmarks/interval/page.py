@@ -85,7 +85,7 @@ REAL = (
     "| spread | wider | runs |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
 )
 
-VERSION = 12  # of the intervals: raised where they, or the model, are made in another way
+VERSION = 13  # of the intervals: raised where they, or the model, are made in another way
 EARLIER = """
 Lines with * after the number of runs were measured with an earlier version of the model or of its intervals, and wait
 to be measured again.

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit
+from sklearn.datasets import load_breast_cancer
 
 from tacit import Federation, Policy, Pooled, Rng, Schema, Table
 from tacit.data.feature import Numeric, Target
@@ -529,3 +530,15 @@ def test_a_regularisation_that_was_set_is_told_of(federation: Make) -> None:
     told = PrivateNewton(l2=1.0).fit(federation()).facts_.notices[0]
     assert "has the regularisation that was set" in told
     assert "drawn" not in told
+
+
+def test_more_budget_makes_no_worse_model_of_steep_rows() -> None:
+    """The example of the README: with noise in M a steep model bent its own curvature down, and was lost."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, [20, 27]] / [40, 0.3] * 2 - 1
+    for epsilon, least in ((1.0, 0.85), (4.0, 0.9), (10.0, 0.9)):
+        for seed in range(8):
+            parties = Federation.split(X, y, weights=[5, 3, 2], norm_bound=1.0, rng=Rng.seeded(seed))
+            model = PrivateNewton(epsilon=epsilon).fit(parties)
+            assert model.score(X, y) > least, (epsilon, seed)
+            assert model.facts_.verdict is None, (epsilon, seed)

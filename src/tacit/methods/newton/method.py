@@ -296,7 +296,7 @@ class PrivateNewton(Method):
                 equation.middle = ask_middle(channel, plan, equation.B, model / equation.rho)
             inference = self._inference(equation, solved, channel.schema, round(n_records))
             notices = self._notices(channel, equation, inference)
-            verdict = self._verdict(solved)
+            verdict = self._verdict(equation, solved)
         theta = model @ B / equation.rho
         if plan.mu_measuring:
             self.auc_ = ask_measuring(channel, plan, outline, theta, confidence=1 - 0.05 * self.error_share)
@@ -310,9 +310,9 @@ class PrivateNewton(Method):
             return found
         return dataclasses.replace(found, p=np.minimum(1.0, found.p / self.error_share))
 
-    def _verdict(self, solved: Solved) -> str | None:
-        """A sentence where noise could have made all that is seen."""
-        if solved.evidence is None or solved.evidence >= SEEN:
+    def _verdict(self, equation: Equation, solved: Solved) -> str | None:
+        """A sentence where noise could have made all that is seen, near the model and near its start."""
+        if solved.evidence is None or max(solved.evidence, equation.evidence_at_start()) >= SEEN:
             return None
         return (
             _NOTHING.format("its start", " beyond it")

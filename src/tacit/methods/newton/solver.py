@@ -201,6 +201,10 @@ class Equation:
             model = 0.5 * (model + solved.model)
         return solved
 
+    def evidence_at_start(self) -> float:
+        """Whether there is anything to see, by the equation near the start: near a steep model it is flat."""
+        return self._solution(self._linearised(self.start)).evidence or 0.0
+
     def _narrowed(self, model: Floats) -> Floats:
         """The model, made shorter if its scores are spread too wide."""
         centre, _, spread = self.population.scores(model)
