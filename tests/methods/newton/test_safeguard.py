@@ -65,11 +65,16 @@ def test_a_step_too_far_is_taken_back() -> None:
     assert 0.1 <= share[0, 0] < 0.5
 
 
-@pytest.mark.parametrize("evidence", [1e4, 20.0])
-def test_every_way_leads_downhill_from_the_best_model(evidence) -> None:
+def test_every_way_leads_downhill_from_the_best_model() -> None:
     made = safeguard(0.8 * TRUTH, 8 * TRUTH, 0.85 * TRUTH)
-    astray = found(-4 * TRUTH, evidence)  # towards the wrong side: the safe step instead
-    assert loss(made.step(astray)) < loss(0.85 * TRUTH)
+    assert loss(made.step(found(-4 * TRUTH))) < loss(0.85 * TRUTH)  # towards the wrong side: the safe step instead
+
+
+def test_where_noise_may_hide_something_no_step_is_gone_that_has_no_regard_to_it() -> None:
+    """Noise would point it anywhere: on a9a at epsilon 0.0316 one run in 20 ended with scores that spread by 20."""
+    made = safeguard(0.8 * TRUTH, 8 * TRUTH, 0.85 * TRUTH)
+    assert made.best is not None
+    np.testing.assert_array_equal(made.step(found(-4 * TRUTH, evidence=20.0)), made.best.model)
 
 
 @pytest.mark.parametrize("noise_std", [1e4])

@@ -9,8 +9,9 @@ and go back too far, and the last model is not the best one. What was opened sho
 2. *A step back.* A model that is worse than the best so far, by more than three standard deviations of that noise, is
    not where the next one starts. On the way between the two the next one is where the slope would be 0, if it changed
    evenly. The share of the way that is gone there limits the next step; each that succeeds doubles it, up to 1.
-3. *Downhill.* A way on which the loss rises at its very beginning, by the gradient there, is replaced by the step with
-   the curvature's upper bound (Boehning and Lindsay 1988), which cannot go too far.
+3. *Downhill.* A way on which the loss rises at its very beginning, by the gradient there, is not gone. Where noise
+   hides next to nothing (twice the log below is over 100) the step with the curvature's upper bound takes its place
+   (Boehning and Lindsay 1988). Without noise it cannot go too far; with noise it goes wherever that points.
 
 Where noise hides such differences nothing is contradicted, and nothing changes. Where a model is hardly likelier than
 its start, a step that was just contradicted is taken back, and that is all: steps with no regard to noise would only
@@ -34,6 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 _SURE = 3.0  # standard deviations
 _CLEAR = 10.0  # twice the log of how much likelier a model is than its start
+_VERY_CLEAR = 100.0  # noise hides nothing
 _LEAST_SHARE = 0.1
 
 
@@ -65,7 +67,7 @@ class Safeguard:
         way = (candidate if self.failed is None else self.failed.model) - self.best.model
         slope = self._slope(self.best, way)
         if slope >= 0:
-            return self._safe(self.best) if is_clear else self.best.model
+            return self._safe(self.best) if self.evidence >= _VERY_CLEAR else self.best.model
         if self.failed is not None:
             self.share = min(max(slope / (slope - self._slope(self.failed, way)), _LEAST_SHARE), 1 - _LEAST_SHARE)
         return self.best.model + self.share * way
