@@ -227,3 +227,11 @@ def test_downloads_are_kept_and_checked(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tacit.datasets.dataset.pooch.retrieve", refuse)
     with pytest.raises(DataError, match=r"could not be had .its checksum is not the known one.; set TACIT_DATA"):
         a_set(file).frames()
+
+
+def test_export_writes_over_nothing_of_yours(tmp_path) -> None:
+    (tmp_path / "south.csv").write_text("mine\n1\n")
+    with pytest.raises(DataError, match=r"south\.csv exists, holds something else and is not written over"):
+        public.export("readmission", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["south.csv"]
+    assert (tmp_path / "south.csv").read_text() == "mine\n1\n"

@@ -138,7 +138,7 @@ def test_no_more_runs_begin_than_were_agreed_to(make_parties: Make, tmp_path: Pa
     once = agreement(count, runs=1)
     guard = make_parties(ledger=Ledger(tmp_path / "ledger.db")).guard("north")
     ask(guard, once, count)
-    with pytest.raises(NotAgreed, match="agreed to 1 runs of study 's', and as many have begun"):
+    with pytest.raises(NotAgreed, match="agreed to 1 run of study 's', and as many have begun"):
         guard.begin("r2", once, group_of(guard))
     ask(guard, once, count)  # the run that began goes on
     restarted = make_parties(ledger=Ledger(tmp_path / "ledger.db")).guard("north")

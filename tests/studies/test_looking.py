@@ -125,7 +125,7 @@ def test_a_guard_counts_the_runs_of_each_look_and_gives_all_back_to_an_owner_who
         guard.begin(run, agreement, parties.group(methods))
 
     begin("a", 1)
-    with pytest.raises(NotAgreed, match="agreed to 1 runs of look 1 of study 'trial', and as many have begun"):
+    with pytest.raises(NotAgreed, match="agreed to 1 run of look 1 of study 'trial', and as many have begun"):
         begin("b", 1)
     begin("c", 2)
     cost = guard.ledger.epsilon(guard.account, delta=1e-6)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,8 +21,12 @@ if TYPE_CHECKING:  # commands that need neither start without them
 
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
+_ROOM = 1 << 20  # bytes: what a result's files take, and more
+
 # Much of what is shown comes from elsewhere: a refusal, a name. So no text is markup, whoever wrote it.
-out = Console(highlight=False, markup=False, emoji=False)
+# In a pipe or a file nobody's window is narrow: 80 columns would cut names off.
+_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 140
+out = Console(highlight=False, markup=False, emoji=False, width=_WIDTH)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
@@ -59,6 +65,9 @@ def folder(path: Path, option: str = "--out") -> Path:
     """The folder, made if it is not there; an error that names it if it cannot be."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path) as trial:  # before anything is spent
+            trial.write(bytes(_ROOM))
+            trial.flush()
     except OSError as error:
         raise SettingError(f"{option} {path} cannot be used as a folder: {error.strerror}; name another one") from error
     return path

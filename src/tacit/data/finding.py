@@ -59,7 +59,10 @@ def check_columns(needed: Sequence[str], ignored: Sequence[str], found: Sequence
     if missing:
         problems.append(f"columns {missing} are missing; the first line must name every column of the schema")
     if extra:
-        problems.append(f"columns {extra} are not in the schema; leave them out with ignore={tuple(extra)!r}")
+        problems.append(
+            f"columns {extra} are not in the schema; leave them out: ignore = {extra} in [study], or "
+            f"ignore={tuple(extra)!r} in Python"
+        )
     if doubled:
         problems.append(f"columns {doubled} appear more than once; keep one of each")
     if problems:

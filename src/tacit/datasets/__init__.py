@@ -94,11 +94,13 @@ def export(name: str, folder: str | Path) -> list[Path]:
     """Write one CSV file with a line of column names for each table, in original units, and tell their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for table, frame in load(name).frames.items():
-        paths.append(folder / f"{table}.csv")
-        write_whole(paths[-1], frame.to_csv(index=False))
-    return paths
+    texts = {folder / f"{table}.csv": frame.to_csv(index=False) for table, frame in load(name).frames.items()}
+    for path, text in texts.items():
+        if path.exists() and path.read_bytes() != text.encode():
+            raise DataError(f"{path} exists, holds something else and is not written over; name another folder")
+    for path, text in texts.items():
+        write_whole(path, text)
+    return list(texts)
 
 
 def _find(name: str) -> DataSet:

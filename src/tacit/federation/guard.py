@@ -145,9 +145,10 @@ class Guard:
         n_begun = self.ledger.n_runs(self.account, agreement.name_of(look))
         if agreement.runs is not None and n_begun >= agreement.runs:
             which = f" look {look} of" if look else ""
+            runs = "1 run" if agreement.runs == 1 else f"{agreement.runs} runs"
             raise NotAgreed(
-                f"its owner agreed to {agreement.runs} runs of{which} study {agreement.study!r}, and as many have "
-                f"begun; let it opt in with a larger number of runs"
+                f"its owner agreed to {runs} of{which} study {agreement.study!r}, and as many have begun; let it opt "
+                f"in to more: `tacit party opt-in {agreement.study} --runs {agreement.runs + 1}`"
             )
         if agreement.digest and any(self.ledger.n_runs(self.account, later) for later in agreement.later_looks(look)):
             raise NotAgreed(f"look {look} of study {agreement.study!r} comes before one that this party was in already")

@@ -97,6 +97,8 @@ def coefficient_note(facts: RunFacts) -> str:
         return ""
     if facts.has_standard_errors:
         words = ["The columns low and high are the ends of the estimate's own 95 % interval."]
+        if facts.guarantee is not None and facts.guarantee.is_private:
+            words.append("z and P test the value 0. Noise differs from value to value, so z is not coef / std err.")
         if facts.n_not_identified:
             words.append("Not identified: at this epsilon noise hides the coefficient, and nothing is known of it.")
         if any(row.prediction is not None for row in facts.coefficients):

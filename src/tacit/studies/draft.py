@@ -172,7 +172,9 @@ def _study_part(name: str, purpose: str | None, left_out: list[Column]) -> str:
     lines += [f"# left out: {toml_text(column.name)} ({_reason_to_leave_out(column)})" for column in left_out]
     if left_out:
         lines.append(f"ignore = {toml_value([column.name for column in left_out])}")
-    lines.append("# norm_bound = 1.0  # optional: rows longer than this are scaled down; most private methods need one")
+    lines.append(
+        "# norm_bound = 1.0  # optional: rows longer than this are scaled down; left out, bounds and categories say it"
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -216,7 +218,7 @@ name = "private-newton"  # `tacit methods` lists them
 
 [privacy]  # without this table, no differential privacy is asked for
 epsilon = 1.0
-delta = 1e-6
+# delta = 1e-6  # left out: 1e-6, or one over the square of the number of records if that is less
 unit = "record"  # record | person | party
 relation = "replace-one"  # replace-one | add-remove
 

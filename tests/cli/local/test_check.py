@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from ..conftest import Outcome
 
 Run = Callable[..., Outcome]
@@ -32,3 +34,19 @@ def test_a_file_that_is_not_there(run: Run, trial: Path) -> None:
     done = run("check", trial / "study.toml", "--data", trial / "none.csv")
     assert done.status == 2
     assert "is not a file" in done.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ('name = "averagin"', "averagin"),
+        ('name = "averaging"\nronds = 5', "averaging has no setting 'ronds'"),
+        ('name = "averaging"\nl2 = -1', "l2 = -1"),
+    ],
+)
+def test_a_study_that_no_run_would_take_does_not_fit(run: Run, trial: Path, wrong: str, told: str) -> None:
+    study = trial / "study.toml"
+    study.write_text(study.read_text().replace('name = "averaging"', wrong))
+    said = run("check", study, "--data", trial / "north.csv")
+    assert (said.status, said.out) == (2, "")
+    assert told in said.err

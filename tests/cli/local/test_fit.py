@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import statsmodels.api as sm
 
 import tacit
+from tacit.errors import SettingError
 from tacit.privacy.ledger import Ledger
 
 from ..conftest import Outcome, frame, parties
@@ -232,3 +234,43 @@ def test_no_traceback_when_it_is_run_as_a_program(trial: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("tacit: nowhere.toml: cannot be read")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is Linux's /dev/full")
+def test_no_traceback_when_there_is_no_room_for_what_is_printed(trial: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "tacit.cli.main", "fit", trial / "study.toml", *parties(trial)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("tacit: there is no room left for what is printed")
+    assert "Traceback" not in done.stderr
+
+
+def test_what_was_paid_for_is_shown_before_it_is_written(
+    run: Run, trial: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may be full by then, and a private fit cannot be asked for again."""
+
+    def full(*_: object) -> None:
+        raise SettingError("'report.html' cannot be written (No space left on device)")
+
+    monkeypatch.setattr("tacit.studies.result.write_result", full)
+    for more in ((), ("--json",)):
+        said = run("fit", trial / "study.toml", *parties(trial), "--out", trial / "results", *more)
+        assert said.status == 2
+        assert "treated" in said.out
+        assert "No space left" in said.err
+
+
+def test_a_folder_without_room_is_told_before_anything_is_spent(
+    run: Run, trial: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tacit.cli.console.TemporaryFile", no_room)
+    ledger = trial / "ledger.db"
+    said = run("fit", trial / "study.toml", *parties(trial), "--out", trial / "results", "--ledger", ledger)
+    assert said.status == 2
+    assert "cannot be used as a folder: No space left on device" in said.err
+    assert not ledger.exists() or Ledger(ledger).n_releases("north") == 0

@@ -142,7 +142,10 @@ def test_the_policy_that_a_party_begins_with_pays_for_one_run_at_epsilon_1_and_s
         decide(office, name, ConsentTerms(runs=1))
     group = office.group(TRIAL)
     office.begin(TRIAL, "first", group)
-    with pytest.raises(PartyRefused, match=r"agreed to 1 runs of study 'trial', and as many have begun; let it opt in"):
+    with pytest.raises(
+        PartyRefused,
+        match=r"agreed to 1 run of study 'trial', and as many .* in to more: `tacit party opt-in trial --runs 2`",
+    ):
         office.send("north", "begin", TRIAL, "second", group.encode())
     allow(office.folders["north"].path, 1.5, 3.0)  # as the line said
     decide(office, "north", ConsentTerms(runs=2))

@@ -27,9 +27,12 @@ def check(
       tacit check study.toml --data north.csv --data south.parquet --json
     """
     from tacit.data.inspection import inspect_file
+    from tacit.methods import METHODS
+    from tacit.studies.run import method_of
     from tacit.studies.study import Study
 
-    asked = Study.read(study)
+    asked = Study.read(study, known_methods=METHODS)
+    method_of(asked).guarantee  # noqa: B018  # refuses settings that no run would take
     with working("checking"):
         found = [inspect_file(path, asked.schema, person=asked.person) for path in data]
     show_inspected(found, "the study", json_output=json_output, as_list=True)

@@ -93,7 +93,8 @@ def show(found: Comparison) -> None:
         f"{found.base_log_loss:.3f}. Interval: the median coefficient's 95 % interval, times the exact fit's width."
     )
     for column in ("method", "epsilon", "accuracy", "AUC", "log-loss", "cal. error", "interval", "runs"):
-        grid.add_column(column, justify="left" if column == "method" else "right", no_wrap=column == "method")
+        is_name = column == "method"
+        grid.add_column(column, justify="left" if is_name else "right", no_wrap=is_name, overflow="fold")
     for cell in found.cells:
         epsilon = f"{cell.epsilon:g}" if math.isfinite(cell.epsilon) else "NOT PRIVATE"
         error = f" +- {cell.accuracy.standard_error:.3f}" if cell.repeats > 1 else ""

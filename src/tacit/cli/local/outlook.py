@@ -81,7 +81,7 @@ def _show_widths(outlook: Outlook) -> None:
         + (_RANGE_WORDS if outlook.alternative else "")
         + (f" The first {_MOST_TERMS} of {len(exact)}; --out writes all." if len(exact) > _MOST_TERMS else ""),
     )
-    grid.add_column("term")
+    grid.add_column("term", no_wrap=True)
     for found in outlook.forecasts:
         grid.add_column(
             f"epsilon {_epsilon(found)}" if math.isfinite(found.epsilon) else _epsilon(found), justify="right"

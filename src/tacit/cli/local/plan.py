@@ -83,7 +83,7 @@ def plan(
     epsilons the expected accuracy, AUC, log-loss, calibration, and width of each coefficient's interval. Widths rest on
     how far columns spread, how common categories are and how columns go together. Public records tell that best.
     `--typical` tells the first two, such as a published mean and standard deviation. Made-up records have two
-    shapes, so that AUC and widths are ranges.
+    shapes, so that there are two guesses of AUC and widths. They are no bounds.
 
     Of a study with looks (`[stop]`) it tells what each costs, and how likely it is to end the study.
 

@@ -1,8 +1,8 @@
 """Averaging: each party fits its own classifier; all learn the average, with noise that nobody knows.
 
 Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that relays
-Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
-          the coordinator or with each other. Nobody is trusted with data, with a model or with the noise
+Trust     coordinator, network and at most `colluders` parties may lie, and pool what they know; no two center nodes
+          collude. Nobody is trusted with data, with a model or with the noise
 Travels   Party -> center: its weighted model with its share of the noise, in three sealed envelopes. Center ->
           coordinator: the sum. A question says no more than its step: each party works out the plan itself
 Revealed  the noisy average, to everybody; the numbers of records n_j, or of persons, which the replace-one relation

@@ -1,8 +1,8 @@
 """Noisy descent: gradients of all parties' records, summed with noise that nobody knows; best from a public start.
 
 Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that descends
-Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
-          the coordinator or with each other. Nobody is trusted with data, with a gradient or with the noise
+Trust     coordinator, network and at most `colluders` parties may lie, and pool what they know; no two center nodes
+          collude. Nobody is trusted with data, with a gradient or with the noise
 Travels   in each round, coordinator -> party: the iterate. Party -> center: the sum of its records' gradients with its
           share of the noise, in three sealed envelopes. Center -> coordinator: the sum. How many rounds there are,
           and with how much noise, each party works out itself

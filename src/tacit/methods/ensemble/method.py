@@ -2,9 +2,10 @@
 
 Parties   M parties, each with a classifier that it trained on its own records; a center of three nodes that adds up; a
           coordinator that relays, and holds public rows without labels
-Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know. Nobody
-          is trusted with data, votes, models or noise. With release="minimiser", and as the document prints it, the
-          coordinator is a trusted entity: it sees every vote (or model), and its noise is all that protects them
+Trust     coordinator, network and at most `colluders` parties may lie, and pool what they know; no two center nodes
+          collude. Nobody is trusted with data, votes, models or noise. With release="minimiser", and as the document
+          prints it, the coordinator is a trusted entity: it sees every vote (or model), and its noise is all that
+          protects them
 Travels   coordinator -> party: the public rows, and a basis of them. Party -> center: its votes' statistic with its
           share of the noise, in three sealed envelopes. Center -> coordinator: the sum. For release="minimiser", party
           -> coordinator: its votes on every public row, or its model, and coins for the entity's noise

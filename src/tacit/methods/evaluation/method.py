@@ -1,8 +1,8 @@
 """Private evaluation: how good a public model is on the parties' records, from a noisy histogram of its scores.
 
 Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that asks
-Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
-          the coordinator or with each other. The model that is measured is public
+Trust     coordinator, network and at most `colluders` parties may lie, and pool what they know; no two center nodes
+          collude. The model that is measured is public
 Travels   coordinator -> party: the model's coefficients. Party -> center: how many of its records fall
           into each cell, with its share of the noise, in three sealed envelopes. Center -> coordinator: the sum
 Revealed  the noisy histogram of all records, to everybody; the numbers of records n_j, which the replace-one relation

@@ -1,8 +1,8 @@
 """Functional mechanism: a quadratic that stands for the loss is released once, with noise; its minimum is the model.
 
 Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that solves
-Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
-          the coordinator or with each other. Nobody is trusted with data, with a statistic or with the noise
+Trust     coordinator, network and at most `colluders` parties may lie, and pool what they know; no two center nodes
+          collude. Nobody is trusted with data, with a statistic or with the noise
 Travels   Party -> center: its two sums (t, A) with its share of the noise, in three sealed envelopes. Center ->
           coordinator: their total. A question says no more than its step: each party works out the plan itself
 Revealed  the noisy totals of t and A, and the model, which follows from them, to everybody; the numbers of records

@@ -1,8 +1,8 @@
 """Private Newton: squares, moments and responses to a few models, each summed with noise that nobody knows.
 
 Parties   K parties with n_j records each; a center of three nodes that adds up; a coordinator that solves
-Trust     honest but curious; no two center nodes collude, and at most `colluders` parties pool what they know with
-          the coordinator or with each other. Nobody is trusted with data, with a statistic or with the noise
+Trust     coordinator, network and at most `colluders` parties may lie, and pool what they know; no two center nodes
+          collude. Nobody is trusted with data, with a statistic or with the noise
 Travels   coordinator -> party: a shape B, and in each later round a model. Party -> center: its squares A, then its
           moments (t, M) in that shape, and in each later round its responses to that model; each with its share of the
           noise, in three sealed envelopes; with `robust`, at the end, the middle C of the sandwich (`middle`); where
@@ -16,10 +16,9 @@ Privacy   one Gaussian release of the squares, one of the moments, T of response
 Assumes   rows of norm at most the schema's radius r, enforced where a table is encoded; the intercept is one more
           feature of fixed value c, 0.3 r as a rule, so that R^2 = r^2 + c^2. The start is made from public data
 Cost      2 + T rounds, T = 0 or 3 to 10 by rule, and one each with `robust` and for an AUC; k = d + 1; a party sends
-          3 x 32 bytes for each of k (k+1)/2 numbers twice and of k numbers 1 + T times (C k with C > 2 classes), and
-          with `robust` for k (k+1)/2 more (C k (C k+1)/2 with C > 2 classes); it gets k (k+1)/2
-          numbers 1 + T times, and makes one pass over its records in each; the coordinator decomposes a k x k matrix
-          and solves systems of that size
+          3 x 32 bytes for each of k (k+1)/2 numbers twice, of k numbers 1 + T times, and with `robust` of k (k+1)/2
+          more; of C > 2 classes k is C k in the last two; a party gets k (k+1)/2 numbers 1 + T times, and makes one
+          pass over its records in each; the coordinator decomposes a k x k matrix and solves systems of that size
 Paper     ours; after PrivLogit (Wang's dissertation, chapter 5), which opens exact iterates and promises nothing. There
           is no calibration of a document
 
