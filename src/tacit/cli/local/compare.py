@@ -76,6 +76,7 @@ def compare_command(
         )
     if out_dir is not None:
         _write(found, folder(out_dir))
+        err.print(f"wrote comparison.json and its plots to {out_dir}", soft_wrap=True)
     if json_output:
         print(json.dumps(plain(found)))
     else:

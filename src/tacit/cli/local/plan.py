@@ -127,6 +127,7 @@ def plan(
         looks = rehearse_looks(rehearsal) if epsilon is None else None
         if out_dir is not None:
             write_outlook(outlook, folder(out_dir), coefficient)
+            err.print(f"wrote forecast.json and its plots to {out_dir}", soft_wrap=True)
     if json_output:
         print(json.dumps(_facts(asked, model, outlook, needed) | _look_facts(asked, looks)))
         return
