@@ -89,7 +89,7 @@ settings of `tuned-dp-sgd` are chosen on the test records. These causes are Priv
   records or more.
 - *A rare class.* On fraud, with 0.17 % positives, methods that perturb the objective fit the loss itself and spend all
   on one vector. PrivateNewton's steps follow the curvature of a normal population, which these rows are far from. So
-  single runs end astray with little noise, too, and weigh on the means at 3 and 10.
+  with little noise it stops a little short of the best model.
 - *Runs that go astray.* At 0.01, and on small sets at 0.0316, single runs end far from the truth, with a log-loss that
   is worse than saying nothing. It is their level that is off, hardly ever their columns. The tables *below the class
   frequencies* name them.
