@@ -66,7 +66,7 @@ may know that for nothing: `learned-frequencies` is what it costs to learn them.
   is taken back, and how long a model may be where rounds contradict the curvature, was chosen on those of
   creditcard_fraud.
 - Test records were looked at while methods were built: {looked}.
-- No rule was chosen on: {untouched}.
+- Sets on this page that no rule was chosen on: {untouched}.
 """
 
 VERDICT_HEAD = """
@@ -119,7 +119,7 @@ def page(results: dict[str, Any]) -> str:
     untouched = [name for name in names if name not in CHOSEN_ON and name not in LOOKED_AT]
     parts = [
         HEAD.format(
-            chosen=_list(CHOSEN_ON), looked=_list(LOOKED_AT), untouched=_list(untouched) or "none is on this page yet"
+            chosen=_list(CHOSEN_ON), looked=_list(LOOKED_AT), untouched=_list(untouched) or "none"
         )
     ]
     for name, plain, cells in sets:
