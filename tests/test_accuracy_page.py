@@ -227,7 +227,7 @@ def test_sets_on_which_no_rule_was_chosen_are_named(bench) -> None:
     bank = cell("averaging", 0.8, set="bank_marketing")
     plain = {"bank_marketing": PLAIN, "made_up": PLAIN}
     text = bench.accuracy_page.page({"plain": plain, "cells": [bank, cell("averaging", 0.8)]})
-    assert "- No rule was chosen on: made_up.\n" in text
+    assert "- Sets on this page that no rule was chosen on: made_up.\n" in text
     assert "Rules were chosen on this set." in text.partition("## bank_marketing")[2].partition("## made_up")[0]
     assert "**No rule was chosen on this set.**" in text.partition("## made_up")[2]
     rules = importlib.import_module("newton_rules")
