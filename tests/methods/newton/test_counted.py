@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tacit import Federation, Rng
 from tacit.methods.newton import interval
 from tacit.methods.newton.drowned import Directions
 from tacit.methods.newton.level import Level
+from tacit.methods.newton.method import PrivateNewton
 from tacit.methods.newton.population import Population, Steepness
 from tacit.methods.newton.row_population import RowPopulation
 from tacit.methods.newton.solver import CURVED, Equation, Observation
@@ -145,3 +147,15 @@ def test_noise_of_the_mean_row_that_the_equation_shows_is_taken_out_of_it() -> N
         before.append(float(np.sum(noise**2)))
         assert misread[-1] == pytest.approx(0.0, abs=1e-12)
     assert sum(left) < 0.2 * sum(before)
+
+
+def test_of_the_noise_of_moments_only_what_averaging_left_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(3000, 3)) / 4
+    y = (rng.random(3000) < 1 / (1 + np.exp(-3 * X[:, 0]))).astype(int)
+    widths = []
+    for share in (1.0, 10.0):
+        monkeypatch.setattr(interval, "noise_left", lambda _, noise, share=share: share * noise)
+        parties = Federation.split(X, y, n_parties=3, norm_bound=1.0, rng=Rng.seeded(1))
+        widths.append(PrivateNewton(epsilon=1.0).fit(parties).table()["std_err"].to_numpy())
+    assert np.all(widths[1] > 1.02 * widths[0])
