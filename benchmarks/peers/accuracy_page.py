@@ -117,11 +117,7 @@ def page(results: dict[str, Any]) -> str:
     sets = _sets(results)
     names = [name for name, _, _ in sets]
     untouched = [name for name in names if name not in CHOSEN_ON and name not in LOOKED_AT]
-    parts = [
-        HEAD.format(
-            chosen=_list(CHOSEN_ON), looked=_list(LOOKED_AT), untouched=_list(untouched) or "none"
-        )
-    ]
+    parts = [HEAD.format(chosen=_list(CHOSEN_ON), looked=_list(LOOKED_AT), untouched=_list(untouched) or "none")]
     for name, plain, cells in sets:
         parts.append(_section(name, plain, cells))
         parts += [shuffled_paragraph(kept, cells) for kept in results.get("shuffled", []) if kept["set"] == name]
