@@ -22,11 +22,13 @@ def show_result(
     """
     from tacit.studies.result import result_of, write_result
 
-    if as_json:
-        print(json.dumps(result_of(model, extra)), flush=True)
-    else:
-        out.print(model.report.text(), markup=False, soft_wrap=True)
-    if directory is not None:  # last: what was spent cannot be asked anew, so it is on the screen if the disk is full
-        write_result(model, directory, extra)
+    try:  # what was spent cannot be asked anew: a full disk takes nothing from the screen, nor a closed pipe the files
+        if as_json:
+            print(json.dumps(result_of(model, extra)), flush=True)
+        else:
+            out.print(model.report.text(), markup=False, soft_wrap=True)
+    finally:
+        if directory is not None:
+            write_result(model, directory, extra)
     if directory is not None and not as_json:
         err.print(f"wrote {directory / 'report.html'}, report.txt, model.json and result.json", markup=False)

@@ -240,9 +240,11 @@ def test_no_traceback_when_it_is_run_as_a_program(trial: Path) -> None:
 def test_no_traceback_when_there_is_no_room_for_what_is_printed(trial: Path) -> None:
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "tacit.cli.main", "fit", trial / "study.toml", *parties(trial)]
+        command += ["--out", trial / "results"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("tacit: there is no room left for what is printed")
+    assert (trial / "results" / "model.json").exists()  # what was paid for is kept all the same
     assert "Traceback" not in done.stderr
 
 
