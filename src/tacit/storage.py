@@ -66,17 +66,9 @@ class Database(sqlite3.Connection):
         finally:
             self._is_seen = False
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> AbstractContextManager[Database]:
         """Several statements that read the file as it is at one moment. Others may write meanwhile; it does not."""
-        if self.in_transaction:
-            yield
-            return
-        self.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self.execute("ROLLBACK")
+        return _Transaction(self, "BEGIN")
 
     def _look(self) -> None:
         (state,) = self.execute("PRAGMA data_version").fetchone()  # SQLite's count of what other connections commit
@@ -94,16 +86,17 @@ class Database(sqlite3.Connection):
 class _Transaction:
     """A transaction, or a part of the one that is open."""
 
-    __slots__ = ("_database", "_is_part")
+    __slots__ = ("_begin", "_database", "_is_part")
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, begin: str = "BEGIN IMMEDIATE") -> None:
         self._database = database
+        self._begin = begin
         self._is_part = database.in_transaction
 
     def __enter__(self) -> Database:
         if not self._is_part:
             try:
-                self._database.execute("BEGIN IMMEDIATE")
+                self._database.execute(self._begin)
                 self._database._look()
             except BaseException:  # such as Ctrl-C
                 self._database._take_back()

@@ -182,5 +182,5 @@ def test_three_classes_and_no_noise_are_refused() -> None:
 def test_an_offer_of_less_is_refused_before_anything_is_spent() -> None:
     parties = Federation.from_tables(drawn(1, 300))
     cohort = parties.terms(PrivateNewton(epsilon=1.0)).plan.cohort
-    with pytest.raises(SettingError, match="where every party offers what is asked, and one offers less"):
+    with pytest.raises(SettingError, match="an AUC is measured where all offer what is asked; let them"):
         measuring(epsilon=1.0).plan(replace(cohort, shares={parties.names[0]: 0.5}))

@@ -27,12 +27,12 @@ CREATE TABLE IF NOT EXISTS event (
     number INTEGER PRIMARY KEY,
     study  TEXT NOT NULL,
     body   BLOB NOT NULL,
-    mind   TEXT NOT NULL DEFAULT ''
+    consent_of TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS event_study ON event (study, number);
-CREATE INDEX IF NOT EXISTS event_mind ON event (study, mind, number) WHERE mind != '';
+CREATE INDEX IF NOT EXISTS event_consent ON event (study, consent_of, number) WHERE consent_of != '';
 """
-_UPGRADES = {1: "ALTER TABLE event ADD COLUMN mind TEXT NOT NULL DEFAULT '';"}  # whose consent it tells of, if one's
+_UPGRADES = {1: "ALTER TABLE event ADD COLUMN consent_of TEXT NOT NULL DEFAULT '';"}  # a party, if it is one's consent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,14 +118,16 @@ class RunEvents:
 
     def add(self, study: str, event: RunEvent) -> None:
         """Write an event down."""
-        mind = event.party if event.kind == "consent" else ""
+        consent_of = event.party if event.kind == "consent" else ""
         with self._database.transaction() as database:
-            database.execute("INSERT INTO event (study, body, mind) VALUES (?, ?, ?)", (study, event.encode(), mind))
-            if mind:
+            row = (study, event.encode(), consent_of)
+            database.execute("INSERT INTO event (study, body, consent_of) VALUES (?, ?, ?)", row)
+            if consent_of:
+                theirs = "study = ? AND consent_of = ? AND consent_of != ''"  # the last part lets the index be used
                 database.execute(
-                    "DELETE FROM event WHERE study = ? AND mind = ? AND mind != '' AND number <= (SELECT number "
-                    "FROM event WHERE study = ? AND mind = ? AND mind != '' ORDER BY number DESC LIMIT 1 OFFSET ?)",
-                    (study, mind, study, mind, _MOST_CONSENTS),
+                    f"DELETE FROM event WHERE {theirs} AND number <= "
+                    f"(SELECT number FROM event WHERE {theirs} ORDER BY number DESC LIMIT 1 OFFSET ?)",
+                    (study, consent_of, study, consent_of, _MOST_CONSENTS),
                 )
             database.execute(
                 "DELETE FROM event WHERE study = ? AND number <= "

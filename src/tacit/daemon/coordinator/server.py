@@ -215,6 +215,8 @@ class CoordinatorDaemon:
                             case {"study": str(study), "state": "in" | "out" as state}:
                                 self._journal.note(f"opted-{state}", member=name, study=study)
                                 self.on_consent(name, study, str(state))
+                case _:
+                    raise WireError(f"its news are no list of at most {MOST_CHANGES} changes; use the same release")
         except WireError as error:
             self._journal.note("not-believed", member=name, why=str(error))
 

@@ -77,7 +77,7 @@ from tacit.studies.looks import looks_agreed
 from tacit.studies.study import Study
 from tacit.wire import Value
 
-_MOST_GIVEN_UP = 1024  # runs that were given up, and are remembered for as long as their letters are fresh
+_MOST_GIVEN_UP = 1024  # runs that were given up and are remembered: letters are fresh for two minutes
 _ROUNDING = 1 + 2e-3  # noise is found to 1 in 1,000, and the group decides in how many releases a run spends it
 
 
@@ -224,9 +224,11 @@ class PartyHandler:
         """Agree to a run, once its group is believed.
 
         The network may hold this letter back until the run was given up. It would then cost what nobody gives back.
+        After a restart of the daemon that is forgotten, while the letter may be fresh for two minutes.
         """
         if letter.time <= self._given_up.get(letter.run, -math.inf):
-            raise NotAgreed(f"run {letter.run!r} was given up after this letter was written")
+            late = NotAgreed(f"run {letter.run!r} was given up after this letter was written")
+            raise self._logged(late, study=letter.study, run=letter.run)
         opened = self._opened(letter.study, look_again=True)
         try:
             group = SumGroup.decode(letter.body)

@@ -32,6 +32,7 @@ from tacit.errors import SettingError
 from tacit.federation.channel import Channel
 from tacit.federation.reply import Sealed
 from tacit.federation.step import step
+from tacit.methods.cohort import Cohort
 from tacit.methods.evaluation.auc import AucInterval, auc_interval
 from tacit.methods.evaluation.statistic import LinearModel, check_model, histogram
 from tacit.methods.newton.moments import constant_row
@@ -77,12 +78,14 @@ def ask_measuring(
     return auc_interval(grid.from_grid(opened), noise_std=grid.noise_std, confidence=confidence)
 
 
-def check_measuring(n_classes: int, unit: Unit, relation: Relation, *, is_private: bool) -> None:
+def check_measuring(cohort: Cohort, unit: Unit, relation: Relation, *, is_private: bool) -> None:
     """Refuse what has no AUC, or no part to measure it on."""
     if relation != "replace-one" or not is_private:
         raise SettingError("an AUC is measured where a finite epsilon is promised under replace-one; choose those")
-    if n_classes != 2:
-        raise SettingError(f"an AUC is of two classes, and the study has {n_classes}; aim at a coefficient")
+    if cohort.n_classes != 2:
+        raise SettingError(f"an AUC is of two classes, and the study has {cohort.n_classes}; aim at a coefficient")
+    if cohort.shares:
+        raise SettingError("an AUC is measured where all offer what is asked; let them, or aim at a coefficient")
     if unit != "record":
         raise SettingError(
             f"an AUC is measured on records that the model was not fitted to, and a {unit}'s records could be in both "

@@ -177,8 +177,10 @@ class PrivateNewton(Method):
     def plan(self, cohort: Cohort) -> Plan:
         """The public plan of a run with this cohort."""
         self._check_honest(cohort)
+        if self.measures:
+            check_measuring(cohort, self.unit, self.relation, is_private=self.guarantee.is_private)
         promise = self.promise.settled(cohort.n_units)
-        of_middle, of_measuring = self._of_middle, self._of_measuring(cohort)
+        of_middle, of_measuring = self._of_middle, self._of_measuring
         mu = promise.mu * math.sqrt(1 - of_middle - of_measuring)  # of all other releases
         rules = self._rules(max(1, round(cohort.n_weighted)), _unit_noise(promise, cohort.n_parties, cohort.colluders))
         of_rounds = 1 - rules.squares - rules.moments
@@ -209,14 +211,10 @@ class PrivateNewton(Method):
         """The share of mu^2 for the middle of the sandwich: none, unless it is wanted."""
         return MIDDLE if self.robust and not self.promise.is_exact else 0.0
 
-    def _of_measuring(self, cohort: Cohort) -> float:
+    @property
+    def _of_measuring(self) -> float:
         """The share of mu^2 for the AUC: none, unless it is wanted."""
-        if not self.measures:
-            return 0.0
-        if cohort.shares:
-            raise SettingError("an AUC is measured where every party offers what is asked, and one offers less")
-        check_measuring(cohort.n_classes, self.unit, self.relation, is_private=self.guarantee.is_private)
-        return MEASURING
+        return MEASURING if self.measures else 0.0
 
     def _rules(self, n_records: int, unit_noise: float) -> Rules:
         """The public rules, with what the settings say in their place."""
@@ -236,9 +234,8 @@ class PrivateNewton(Method):
         n_records = n_parties if self.unit == "party" else n_records
         colluders = min(1, n_parties - 1) if self.colluders is None else self.colluders
         unit_noise = _unit_noise(self.promise.settled(n_records), n_parties, colluders)
-        moments = self._rules(n_records, unit_noise).moments
+        moments = self._rules(n_records, unit_noise).moments * (1 - self._of_middle - self._of_measuring)
         n_scores = 1 if schema.n_classes == 2 else schema.n_classes
-        moments *= 1 - self._of_middle - (MEASURING if self.measures else 0.0)
         return outlook(n_scores * (schema.n_columns + 1), n_records, unit_noise / math.sqrt(moments))
 
     def _start_theta(self, plan: Plan, schema: Schema) -> Floats:

@@ -25,7 +25,7 @@ from scipy.special import expit, ndtri, softmax
 Floats = npt.NDArray[np.float64]
 
 # An even grid, on which means over a normal law are right to many digits. It must be fine: scores may spread by 12, and
-# the third derivative of sigma then lives within a tenth of a standard deviation. If it is wrong there, H is negative.
+# the third derivative of sigma then lives within two tenths of a standard deviation. Where it is wrong, H is negative.
 _NODES = np.linspace(-8.0, 8.0, 401)
 _WEIGHTS = np.exp(-(_NODES**2) / 2)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
